@@ -1,0 +1,140 @@
+package parley
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"time"
+)
+
+// AppendRecord writes the record of a resource as its owner sees it: every field
+// of the table but the write-only ones, in the table's order.
+func (f Form[T]) AppendRecord(b []byte, of *T) ([]byte, error) {
+	b = append(b, '{')
+	first := true
+	for i := range f {
+		field := &f[i]
+		if field.WriteOnly {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(b, '"')
+		b = append(b, field.Name...)
+		b = append(b, '"', ':')
+		var err error
+		if b, err = appendValue(b, field.At(of)); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// appendValue writes the value a pointer points at; the common kinds without reflection.
+func appendValue(b []byte, at any) ([]byte, error) {
+	switch v := at.(type) {
+	case *int:
+		return strconv.AppendInt(b, int64(*v), 10), nil
+	case *ID:
+		return strconv.AppendInt(b, *v, 10), nil
+	case **ID:
+		if *v == nil {
+			return append(b, "null"...), nil
+		}
+		return strconv.AppendInt(b, **v, 10), nil
+	case *bool:
+		return strconv.AppendBool(b, *v), nil
+	case *Bit:
+		if *v {
+			return append(b, '1'), nil
+		}
+		return append(b, '0'), nil
+	case *float64:
+		return strconv.AppendFloat(b, *v, 'f', -1, 64), nil
+	case *Decimal:
+		b = append(b, '"')
+		b = strconv.AppendFloat(b, float64(*v), 'f', 2, 64)
+		return append(b, '"'), nil
+	case *time.Time:
+		b = append(b, '"')
+		b = v.UTC().AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+		return append(b, '"'), nil
+	case **time.Time:
+		if *v == nil {
+			return append(b, "null"...), nil
+		}
+		return appendValue(b, *v)
+	default:
+		encoded, err := json.Marshal(at)
+		return append(b, encoded...), err
+	}
+}
+
+// FieldDoc describes a field to whoever documents the interface.
+type FieldDoc struct {
+	Name     string
+	Request  string
+	Type     string // a JSON type of a request: string, integer, number, boolean, object, array
+	Shown    string // the JSON type in the record, where it differs
+	Items    string // the JSON type of a list's elements
+	Nullable bool
+	Rule     Rule
+	Default  any
+	Effect   string
+	Example  any
+	Elements []FieldDoc // of an object, or of a list's elements
+}
+
+// Describe is the table for a reader.
+func (f Form[T]) Describe() []FieldDoc {
+	var zero T
+	docs := make([]FieldDoc, 0, len(f))
+	for i := range f {
+		field := &f[i]
+		doc := FieldDoc{
+			Name: field.Name, Request: field.Request, Rule: field.Rule,
+			Default: field.Default, Effect: field.Effect, Example: field.Example,
+		}
+		kind := reflect.TypeOf(field.At(&zero)).Elem()
+		if kind.Kind() == reflect.Pointer {
+			doc.Nullable = true
+			kind = kind.Elem()
+		}
+		doc.Type = jsonType(kind)
+		switch kind {
+		case reflect.TypeFor[Decimal]():
+			doc.Shown = "string"
+		case reflect.TypeFor[Bit]():
+			doc.Shown = "integer"
+		}
+		if kind.Kind() == reflect.Slice {
+			doc.Items = jsonType(kind.Elem())
+		}
+		if field.Each != nil {
+			doc.Elements = field.Each.Describe()
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+func jsonType(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "string"
+	case t.Kind() == reflect.Bool:
+		return "boolean"
+	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:
+		return "integer"
+	case t.Kind() == reflect.Float64:
+		return "number"
+	case t.Kind() == reflect.Slice:
+		return "array"
+	case t.Kind() == reflect.Map, t.Kind() == reflect.Struct:
+		return "object"
+	default:
+		return "string"
+	}
+}

@@ -2,7 +2,6 @@ package parley
 
 import (
 	"regexp"
-	"strconv"
 	"time"
 )
 
@@ -387,10 +386,11 @@ func (a *Assistant) attached() []toolRef {
 	return refs
 }
 
-// Fits checks that a voice can speak for an assistant of this mode.
-func (v *Voice) Fits(mode Mode) bool { return v.Mode == mode }
-
-// voiceMisfit is the message for a voice of the other mode.
-func voiceMisfit(mode Mode) string {
-	return "The selected voice id does not fit the engine type " + strconv.Quote(string(mode)) + "."
+// SettleModel keeps multimodal_model_id in step with the mode and the model.
+func (a *Assistant) SettleModel() {
+	a.MultimodalModelID = nil
+	if a.Mode == Multimodal {
+		id := a.LLMModelID
+		a.MultimodalModelID = &id
+	}
 }

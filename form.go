@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -91,6 +92,27 @@ func (f Form[T]) Create(in Input, to *T) (Sent, FieldErrors) {
 func (f Form[T]) Update(in Input, to *T) (Sent, FieldErrors) {
 	return f.bind(in, to, false)
 }
+
+// Query fills to with the defaults and then with a query string's values. An empty
+// value counts as not sent.
+func (f Form[T]) Query(values url.Values, to *T) FieldErrors {
+	in := Input{}
+	for i := range f {
+		name := f[i].Name
+		value := values.Get(name)
+		if value == "" {
+			continue
+		}
+		in[name] = value
+		if reflect.TypeOf(f[i].At(to)).Elem().Kind() == reflect.Int && wholeNumber.MatchString(value) {
+			in[name] = json.Number(value)
+		}
+	}
+	_, errs := f.Create(in, to)
+	return errs
+}
+
+var wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
 
 // SetDefaults gives every field that has one its default.
 func (f Form[T]) SetDefaults(to *T) {

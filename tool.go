@@ -54,7 +54,7 @@ var ToolForm = Form[Tool]{
 		Effect: "The name under which the model calls the tool: lowercase letters and underscores, starting with a letter.", Example: "get_order_status"},
 	{Name: "description", At: func(t *Tool) any { return &t.Description }, Rule: Rule{Required: true, Max: 255},
 		Effect: "Tells the model when and how to use the tool.", Example: "Looks up the status of an order by its number."},
-	{Name: "endpoint", At: func(t *Tool) any { return &t.Endpoint }, Rule: Rule{Required: true, Max: 2048, Check: URL},
+	{Name: "endpoint", At: func(t *Tool) any { return &t.Endpoint }, Rule: Rule{Required: true, Max: 2048, Check: endpoint},
 		Effect: "The address called. {param} is replaced by that parameter, {{variable}} by a variable of the call.", Example: "https://shop.example.com/orders/{order_number}"},
 	{Name: "method", At: func(t *Tool) any { return &t.Method }, Rule: Rule{Required: true, In: []string{"GET", "POST", "PUT", "PATCH", "DELETE"}},
 		Effect: "GET and DELETE carry the parameters in the query, the others in a JSON body.", Example: "GET"},
@@ -146,15 +146,17 @@ func distinct(errs *FieldErrors, list string, params []Param) {
 
 var placeholder = regexp.MustCompile(`\{\{?\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}?\}`)
 
-// URL checks an http or https address, which may hold {param} and {{variable}}.
+// endpoint checks a tool's address, which may hold {param} and {{variable}}.
+func endpoint(s string) string { return URL(placeholder.ReplaceAllString(s, "x")) }
+
+// URL checks an http or https address.
 func URL(s string) string {
 	const wrong = "must be a valid URL."
-	bare := placeholder.ReplaceAllString(s, "x")
-	u, err := url.Parse(bare)
+	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return wrong
 	}
-	if strings.ContainsFunc(bare, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+	if strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return wrong
 	}
 	if port := u.Port(); port != "" {

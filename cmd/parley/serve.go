@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"parley"
+	"parley/internal/api"
+	"parley/internal/jobs"
+	"parley/internal/store"
+)
+
+type serveCmd struct{}
+
+// Run serves until ctx ends, then lets what is running finish.
+func (serveCmd) Run(ctx context.Context, config *Config, c console) error {
+	s, err := start(ctx, config, c)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-s.failed:
+	}
+	return errors.Join(err, s.stop())
+}
+
+// server is a running Parley: Start has returned, Stop has not been called.
+type server struct {
+	config   *Config
+	log      *slog.Logger
+	db       *store.DB
+	queue    *jobs.Queue
+	http     *http.Server
+	listener net.Listener
+	failed   chan error
+}
+
+// start opens, migrates and listens; it returns when requests are answered.
+func start(ctx context.Context, config *Config, c console) (s *server, err error) {
+	log := config.logger(c.err)
+	s = &server{config: config, log: log, failed: make(chan error, 1)}
+	defer func() {
+		if err != nil && s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+	}()
+	// Listening first: a taken port must not leave a migrated database behind.
+	if s.listener, err = net.Listen("tcp", config.HTTP); err != nil {
+		return nil, fmt.Errorf("cannot listen on PARLEY_HTTP %s: %w", config.HTTP, err)
+	}
+	defer func() {
+		if err != nil {
+			s.listener.Close()
+		}
+	}()
+	if s.db, err = config.openDB(ctx); err != nil {
+		return nil, err
+	}
+	token, err := prepare(ctx, s.db, config, log)
+	if err != nil {
+		return nil, err
+	}
+	if s.queue, err = jobs.New(s.db, quieter(log)); err != nil {
+		return nil, err
+	}
+	// The queue is stopped by Stop, after the requests that feed it, not by ctx.
+	if err = s.queue.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, err
+	}
+	s.serve()
+	s.greet(c, token)
+	return s, nil
+}
+
+// prepare migrates, and gives an empty database its catalogue and first user.
+func prepare(ctx context.Context, db *store.DB, config *Config, log *slog.Logger) (token string, err error) {
+	err = db.Migrate(ctx, func(m store.Migration) { log.Info("migrated", "version", m.Version, "name", m.Name) })
+	if err != nil {
+		return "", err
+	}
+	if err := db.System().SeedCatalogue(ctx); err != nil {
+		return "", err
+	}
+	if token, err = db.System().Begin(ctx, config.Token); err != nil {
+		return "", err
+	}
+	switch {
+	case token != "" && config.Token != "" && parley.WeakToken(token):
+		log.Warn("PARLEY_TOKEN is short and could be guessed; use 32 random characters or more")
+	case token == "" && config.Token != "":
+		if _, err := db.System().Authenticate(ctx, config.Token); err != nil {
+			log.Warn("PARLEY_TOKEN is not a token of this database: it counts on an empty one only; make a token with: parley token create")
+		}
+	}
+	return token, nil
+}
+
+// quieter keeps the queue's own chatter out of an operator's log.
+func quieter(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
+
+type atLeastWarn struct{ slog.Handler }
+
+func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+func (h atLeastWarn) WithAttrs(a []slog.Attr) slog.Handler {
+	return atLeastWarn{h.Handler.WithAttrs(a)}
+}
+func (h atLeastWarn) WithGroup(g string) slog.Handler { return atLeastWarn{h.Handler.WithGroup(g)} }
+
+func (s *server) serve() {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	handler := api.New(api.Config{
+		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
+		TrustedProxies: s.config.proxies, Version: version,
+	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
+	s.http = &http.Server{
+		Handler: handler,
+		// A client that dribbles its headers or body holds a connection no longer than this.
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       120 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	go func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	}()
+}
+
+// address is where the server is reached.
+func (s *server) address() string {
+	if s.config.PublicURL != "" {
+		return s.config.PublicURL
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// greet tells a newcomer what to do next. The token of a first start is shown here and nowhere else.
+func (s *server) greet(c console, token string) {
+	c.printf("Parley %s is ready at %s\n", version, s.address())
+	c.printf("  API reference  %s/docs\n", s.address())
+	if token != "" {
+		c.printf("  Token          %s\n", token)
+		c.printf("The token is shown only now; keep it. Make more with: parley token create --user %s --name NAME\n", store.FirstUser.Email)
+	}
+}
+
+// stop refuses new requests, finishes the running ones, then the jobs, then closes
+// the database.
+func (s *server) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.config.StopTimeoutSec)*time.Second)
+	defer cancel()
+	s.log.Info("stopping")
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
+	}
+	return errors.Join(err, s.queue.Stop(ctx), s.db.Close())
+}

@@ -1,0 +1,125 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"parley"
+)
+
+// page is one page of a list, in the interface's shape.
+type page struct {
+	CurrentPage  int             `json:"current_page"`
+	Data         json.RawMessage `json:"data"`
+	FirstPageURL string          `json:"first_page_url"`
+	From         *int            `json:"from"`
+	LastPage     int             `json:"last_page"`
+	LastPageURL  string          `json:"last_page_url"`
+	Links        []pageLink      `json:"links"`
+	NextPageURL  *string         `json:"next_page_url"`
+	Path         string          `json:"path"`
+	PerPage      int             `json:"per_page"`
+	PrevPageURL  *string         `json:"prev_page_url"`
+	To           *int            `json:"to"`
+	Total        int             `json:"total"`
+}
+
+type pageLink struct {
+	URL    *string `json:"url"`
+	Label  string  `json:"label"`
+	Active bool    `json:"active"`
+}
+
+// paging is the part of a list's query that chooses the page.
+type paging struct {
+	PerPage int
+	Page    int
+}
+
+func (p paging) offset() int { return (p.Page - 1) * p.PerPage }
+
+// maxPage keeps page numbers far from where an offset would overflow.
+const maxPage = 10_000_000
+
+// pagingFields are the query fields of every paginated list.
+func pagingFields[T any](at func(*T) *paging, perPage int) parley.Form[T] {
+	return parley.Form[T]{
+		{Name: "per_page", At: func(q *T) any { return &at(q).PerPage }, Rule: parley.Rule{Min: 1, Max: 100}, Default: perPage, Effect: "Items per page."},
+		{Name: "page", At: func(q *T) any { return &at(q).Page }, Rule: parley.Rule{Min: 1, Max: maxPage}, Default: 1, Effect: "Which page."},
+	}
+}
+
+// paginate wraps the items of one page. Its addresses keep the other parameters of the query.
+func (s *Server) paginate(r *http.Request, p paging, items []byte, count, total int) []byte {
+	path := s.baseURL(r) + r.URL.Path
+	query := r.URL.Query()
+	address := func(n int) *string {
+		query.Set("page", strconv.Itoa(n))
+		at := path + "?" + query.Encode()
+		return &at
+	}
+	last := max(1, (total+p.PerPage-1)/p.PerPage)
+	answer := page{
+		CurrentPage: p.Page, Data: items, LastPage: last, Path: path, PerPage: p.PerPage, Total: total,
+		FirstPageURL: *address(1), LastPageURL: *address(last),
+	}
+	if count > 0 {
+		from, to := p.offset()+1, p.offset()+count
+		answer.From, answer.To = &from, &to
+	}
+	if p.Page > 1 {
+		answer.PrevPageURL = address(p.Page - 1)
+	}
+	if p.Page < last {
+		answer.NextPageURL = address(p.Page + 1)
+	}
+	answer.Links = append(answer.Links, pageLink{URL: answer.PrevPageURL, Label: "&laquo; Previous"})
+	for _, n := range pageNumbers(p.Page, last) {
+		if n == 0 {
+			answer.Links = append(answer.Links, pageLink{Label: "..."})
+			continue
+		}
+		answer.Links = append(answer.Links, pageLink{URL: address(n), Label: strconv.Itoa(n), Active: n == p.Page})
+	}
+	answer.Links = append(answer.Links, pageLink{URL: answer.NextPageURL, Label: "Next &raquo;"})
+	return encode(answer)
+}
+
+const (
+	allPages = 13 // up to here every page gets a link
+	edge     = 10 // links at the end that the current page is near to
+	around   = 3  // links on each side of a page in the middle
+)
+
+// pageNumbers are the pages to link to; 0 stands for a gap.
+func pageNumbers(current, last int) []int {
+	switch {
+	case last <= allPages:
+		return span(nil, 1, last)
+	case current <= edge-around:
+		return span(append(span(nil, 1, edge), 0), last-1, last)
+	case current > last-(edge-around):
+		return span([]int{1, 2, 0}, last-edge+1, last)
+	default:
+		middle := span([]int{1, 2, 0}, current-around, current+around)
+		return span(append(middle, 0), last-1, last)
+	}
+}
+
+func span(numbers []int, from, to int) []int {
+	for n := from; n <= to; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// readQuery reads a query string by its table.
+func readQuery[T any](form parley.Form[T], values url.Values) (T, error) {
+	var q T
+	if errs := form.Query(values, &q); len(errs) > 0 {
+		return q, &parley.Error{Code: parley.Invalid, Message: parley.ValidationFailed, Fields: errs}
+	}
+	return q, nil
+}

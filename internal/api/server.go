@@ -1,0 +1,69 @@
+// Package api is HTTP in: routes, authentication, limits, and the interface's exact
+// JSON shapes and messages. It holds a user's requests against the domain's tables
+// and writes rows through a store.Tenant; it must not know calls in progress,
+// telephony or providers.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"parley/internal/store"
+)
+
+// Config is what an operator can set about the API.
+type Config struct {
+	PublicURL      string         // the address users reach the server by; empty: as the request says
+	RatePerToken   int            // requests a second; 0: no limit
+	RatePerAddress int            // requests a second; 0: no limit
+	TrustedProxies []netip.Prefix // whose X-Forwarded headers are believed
+	Version        string
+}
+
+// Server answers the API, its reference page, and the operator's probes.
+type Server struct {
+	config  Config
+	db      *store.DB
+	log     *slog.Logger
+	ready   []Check
+	metrics *metrics
+	tokens  *limiter
+	callers *limiter
+	mux     *http.ServeMux
+}
+
+// Check is a part of the server that /readyz asks about.
+type Check struct {
+	Name string
+	Run  func(context.Context) error
+}
+
+// New makes a server. Its checks come after the one of the database itself.
+func New(config Config, db *store.DB, log *slog.Logger, registry *prometheus.Registry, checks ...Check) *Server {
+	s := &Server{
+		config: config, db: db, log: log, metrics: newMetrics(registry),
+		ready:   append([]Check{{Name: "database", Run: db.Ping}}, checks...),
+		tokens:  newLimiter(config.RatePerToken, time.Now),
+		callers: newLimiter(config.RatePerAddress, time.Now),
+		mux:     http.NewServeMux(),
+	}
+	s.mountRoutes(Routes())
+	s.mountDocs()
+	s.mountProbes(registry)
+	return s
+}
+
+// ServeHTTP answers a request. The mux would redirect paths like //x and /x/../y;
+// here they are simply unknown.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != cleanPath(r.URL.Path) {
+		s.unknownPath(w, r)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}

@@ -1,0 +1,25 @@
+package parley
+
+// WebhookSwitch is a request to turn one of an assistant's webhooks on or off.
+type WebhookSwitch struct {
+	AssistantID ID
+	URL         string
+}
+
+// DisableWebhookForm is the table of a request that turns a webhook off.
+var DisableWebhookForm = Form[WebhookSwitch]{
+	{Name: "assistant_id", At: func(s *WebhookSwitch) any { return &s.AssistantID }, Rule: Rule{Required: true}, Effect: "The assistant.", Example: 12},
+}
+
+// EnableWebhookForm is the table of a request that turns a webhook on.
+var EnableWebhookForm = append(DisableWebhookForm[:1:1], Field[WebhookSwitch]{
+	Name: "webhook_url", At: func(s *WebhookSwitch) any { return &s.URL }, Rule: Rule{Required: true, Max: 2048, Check: URL},
+	Effect: "Where the notifications go.", Example: "https://crm.example.com/parley",
+})
+
+// ReadWebhookSwitch reads a request of one of the two forms.
+func ReadWebhookSwitch(form Form[WebhookSwitch], in Input) (WebhookSwitch, error) {
+	var s WebhookSwitch
+	_, errs := form.Create(in, &s)
+	return s, invalid(errs, DataInvalid)
+}

@@ -1,0 +1,116 @@
+package converse
+
+import (
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// prompt is everything the model is told for its next answer.
+func (c *Conversation) prompt(messages []Message) Prompt {
+	a := &c.cfg.Assistant
+	return Prompt{
+		System:      c.systemPrompt(),
+		Messages:    messages,
+		Tools:       c.tools.specs,
+		Temperature: float64(a.LLMTemperature),
+		Language:    c.language,
+	}
+}
+
+// systemPrompt is the assistant's own prompt and, after it, what every assistant
+// must know: that it is speaking, in which language, what to find out, and the time. The
+// time comes last: what stands before it stays the same during a call, and vendors
+// charge less for a beginning they have seen.
+func (c *Conversation) systemPrompt() string {
+	a := &c.cfg.Assistant
+	var b strings.Builder
+	b.WriteString(render(a.SystemPrompt, c.values))
+	b.WriteString("\n\nYou are speaking on the telephone. Answer in short spoken sentences without lists, markup or emoji. Speak ")
+	b.WriteString(languageName(a.Language))
+	b.WriteString(".")
+	if len(a.PostCallSchema) > 0 {
+		b.WriteString("\nAfter the call it will be asked:")
+		for _, p := range a.PostCallSchema {
+			b.WriteString("\n- " + p.Name + " (" + p.Type + "): " + p.Description)
+		}
+	}
+	local := c.start.Add(c.now).In(zone(a.Timezone))
+	b.WriteString("\nIt is now " + local.Format("Monday, 2 January 2006, 15:04") + " (" + local.Location().String() + ").")
+	return b.String()
+}
+
+func languageName(language string) string {
+	if language == "" {
+		return "English"
+	}
+	return language
+}
+
+// firstWords are rendered before the answer, so that they begin with it.
+type firstWords struct {
+	notice, hint, greeting *utterance
+}
+
+// prepareWords has everything rendered that may be needed in a hurry, the first
+// words first.
+func (c *Conversation) prepareWords() {
+	a := &c.cfg.Assistant
+	if text := render(c.cfg.Notice, c.values); tidy(text) != "" {
+		c.first.notice = c.compose(kindNotice, text)
+	}
+	if text := render(c.cfg.OptOutHint, c.values); tidy(text) != "" {
+		c.first.hint = c.compose(kindGreeting, text)
+	}
+	if text := render(a.InitialMessage, c.values); tidy(text) != "" && !a.WaitForCustomer {
+		c.first.greeting = c.compose(kindGreeting, text)
+	}
+	for _, u := range []*utterance{c.first.notice, c.first.hint, c.first.greeting} {
+		if u != nil {
+			c.feed(u)
+		}
+	}
+	for _, text := range []string{c.phrases.patience, c.phrases.apology, c.phrases.pardon, c.phrases.optedOut} {
+		c.keep(text)
+	}
+}
+
+// sayFirstWords begins the call: the notice, how to refuse calls, and the greeting
+// unless the customer speaks first.
+func (c *Conversation) sayFirstWords() {
+	for _, u := range []*utterance{c.first.notice, c.first.hint, c.first.greeting} {
+		if u != nil {
+			u.entry = c.mind.history.add(Message{Role: RoleAssistant, Text: u.text()})
+			c.enqueue(u)
+		}
+	}
+	if c.first.notice != nil {
+		c.first.notice.then = c.noticeEnded
+	} else {
+		c.noticeEnded()
+	}
+}
+
+// noticeEnded lets the recording begin: the customer knows of it.
+func (c *Conversation) noticeEnded() {
+	c.noticed = true
+	c.result.NoticeEnded = c.sinceAnswer(c.now)
+	c.watch(Event{NoticeEnded: true})
+}
+
+// extraction is a post-call schema as a model is asked to fill it.
+func extraction(schema []parley.Param) []ParamSpec {
+	specs := make([]ParamSpec, len(schema))
+	for i, p := range schema {
+		kind := p.Type
+		if kind == "bool" {
+			kind = "boolean"
+		}
+		specs[i] = ParamSpec{Name: p.Name, Type: kind, Description: p.Description}
+	}
+	return specs
+}
+
+// evaluationLimit bounds one attempt at an evaluation; nobody is waiting on a line.
+const evaluationLimit = 60 * time.Second

@@ -1,0 +1,110 @@
+package converse
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+)
+
+// render fills the {{name}} places of a text. A name is letters, digits, '_' and
+// '.', with blanks around it allowed. A name without a value becomes nothing: the
+// customer must never hear braces. Values are put in as they are and not rendered
+// again, so that a value cannot pull in another one.
+func render(text string, values map[string]string) string {
+	if !strings.Contains(text, "{{") {
+		return text
+	}
+	var b strings.Builder
+	for {
+		open := strings.Index(text, "{{")
+		if open < 0 {
+			break
+		}
+		name, length := placeName(text[open:])
+		if length == 0 {
+			b.WriteString(text[:open+2])
+			text = text[open+2:]
+			continue
+		}
+		b.WriteString(text[:open])
+		b.WriteString(values[name])
+		text = text[open+length:]
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// placeName reads a {{name}} at the start of s and says how long it is; 0 means
+// that there is none.
+func placeName(s string) (name string, length int) {
+	end := strings.Index(s, "}}")
+	if end < 0 {
+		return "", 0
+	}
+	name = strings.TrimSpace(s[2:end])
+	if name == "" || strings.ContainsFunc(name, notOfName) {
+		return "", 0
+	}
+	return name, end + 2
+}
+
+func notOfName(r rune) bool {
+	return r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+}
+
+// variables are the values a call's texts are rendered with: the assistant's own,
+// then the call's, then the system's, each winning over those before.
+func variables(a *parley.Assistant, f Facts, now time.Time) map[string]string {
+	values := make(map[string]string, len(a.Variables)+len(f.Variables)+8)
+	for name, v := range a.Variables {
+		values[name] = inWords(v)
+	}
+	for name, v := range f.Variables {
+		values[name] = inWords(v)
+	}
+	maps.Copy(values, systemVariables(a, f, now))
+	return values
+}
+
+// systemVariables are known in every call, whatever its user has set.
+func systemVariables(a *parley.Assistant, f Facts, now time.Time) map[string]string {
+	local := now.In(zone(a.Timezone))
+	return map[string]string{
+		"customer_phone":  f.CustomerPhone,
+		"assistant_phone": f.AssistantPhone,
+		"assistant_id":    strconv.FormatInt(a.ID, 10),
+		"assistant_name":  a.Name,
+		"call_id":         f.CallID,
+		"current_date":    local.Format(time.DateOnly),
+		"current_time":    local.Format("15:04"),
+	}
+}
+
+// zone is an assistant's time zone; its form has checked the name, so that UTC
+// stands only for an assistant that was never validated.
+func zone(name string) *time.Location {
+	if at, err := time.LoadLocation(name); err == nil {
+		return at
+	}
+	return time.UTC
+}
+
+// inWords writes a variable's value as it would be read out.
+func inWords(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	default:
+		return fmt.Sprint(v)
+	}
+}

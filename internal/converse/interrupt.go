@@ -95,6 +95,9 @@ func (c *Conversation) meansIt() bool {
 	if !a.AllowInterruptions || e.voiced < e.need || c.onlyListening() {
 		return false
 	}
+	if e.speaking && e.voiced < 2*e.need && c.repeated(e.text(), 1) {
+		return false // too few words to tell from our own
+	}
 	least := 0
 	if a.UseMinInterruptWords {
 		least = a.MinInterruptWords
@@ -113,13 +116,14 @@ func (c *Conversation) onlyListening() bool {
 	if u == nil || text == "" {
 		return false
 	}
-	if (u.kind == kindGreeting || u.kind == kindNotice) && isPickUp(text, c.language) {
+	hum := isBackchannel(text, c.language)
+	if u.kind == kindGreeting && !hum && isPickUp(text, c.language) {
 		return true
 	}
 	if s := u.current(); s != nil && finishedQuestion(s.text) {
 		return false
 	}
-	return isBackchannel(text, c.language)
+	return hum || u.kind == kindGreeting && isPickUp(text, c.language)
 }
 
 // interrupt drops what was being said. The answer that was being thought of is
@@ -150,7 +154,9 @@ func (c *Conversation) resume() {
 
 // echoed reports words that are our own, heard back while or just after they were
 // said.
-func (c *Conversation) echoed(text string) bool {
+func (c *Conversation) echoed(text string) bool { return c.repeated(text, echoWords) }
+
+func (c *Conversation) repeated(text string, least int) bool {
 	if text == "" {
 		return false
 	}
@@ -159,7 +165,7 @@ func (c *Conversation) echoed(text string) bool {
 		if u == nil || !u.begun || c.ear.since > u.ended+echoTrail || c.ear.since < u.started {
 			continue
 		}
-		if isEchoOf(text, u.sounding()) {
+		if isEchoOf(text, u.sounding(), least) {
 			return true
 		}
 	}

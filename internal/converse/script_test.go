@@ -111,9 +111,11 @@ type heardWord struct {
 
 // said is everything that was heard, as text.
 func (o *outcome) said() string {
-	words := make([]string, len(o.heard))
+	var words []string
 	for i, w := range o.heard {
-		words[i] = w.text
+		if i == 0 || w.id != o.heard[i-1].id {
+			words = append(words, w.text)
+		}
 	}
 	return strings.Join(words, " ")
 }
@@ -283,7 +285,7 @@ func (l *scriptLine) Send(frame []int16) {
 			continue
 		}
 		at := now + audio.Rate8k.Duration(i)
-		if n := len(l.out.heard); n > 0 && l.out.heard[n-1].id == int(v) {
+		if n := len(l.out.heard); n > 0 && l.out.heard[n-1].id == int(v) && at-l.out.heard[n-1].to < ms {
 			l.out.heard[n-1].to = at + audio.Rate8k.Duration(1)
 			continue
 		}

@@ -103,11 +103,11 @@ var pickUps = map[string]map[string]bool{
 }
 
 // isEchoOf reports whether heard words are our own, come back over a loudspeaker:
-// nearly all of them in the order in which they were just spoken. One or two words
-// are never taken for an echo: a customer may well repeat them ("option B").
-func isEchoOf(heard, spoken string) bool {
+// nearly all of them in the order in which they were just spoken. Fewer than
+// least words are none: a customer may well repeat one or two ("option B").
+func isEchoOf(heard, spoken string, least int) bool {
 	words, own := plainWords(heard), plainWords(spoken)
-	if len(words) < 3 {
+	if len(words) < max(1, least) {
 		return false
 	}
 	found, at := 0, 0
@@ -127,6 +127,9 @@ func isEchoOf(heard, spoken string) bool {
 	}
 	return found*5 >= len(words)*4
 }
+
+// echoWords are enough to be sure of an echo.
+const echoWords = 3
 
 func indexOf(words []string, word string) int {
 	for i, w := range words {

@@ -32,7 +32,7 @@ func (c *Conversation) awaitAnswer() {
 		c.keep(c.filler())
 		c.clock.wake(alarmFiller, c.now+fillerAfter)
 	}
-	c.clock.wake(alarmPatience, max(c.now, c.ear.last+patienceAfter))
+	c.clock.wake(alarmPatience, max(c.now, c.mind.since+patienceAfter))
 }
 
 // filler is the short utterance that fits the customer's last words: the next of
@@ -108,19 +108,19 @@ func moodOf(text, language string) mood {
 	if len(words) > 0 && askers[language][words[0]] {
 		return question
 	}
-	score := 0
+	down, up := 0, 0
 	for _, w := range words {
 		switch {
 		case unhappy[language][w]:
-			score--
+			down++
 		case happy[language][w]:
-			score++
+			up++
 		}
 	}
 	switch {
-	case score < 0:
+	case down > 0 && down >= up: // "not good" is not good
 		return negative
-	case score > 0:
+	case up > 0:
 		return positive
 	}
 	return neutral

@@ -98,5 +98,5 @@ func (c *Conversation) digitsOver() {
 	t := Turn{Text: "[pressed " + digits + "]", Sender: Human, Started: c.sinceAnswer(c.now), Ended: c.sinceAnswer(c.now)}
 	c.turns = append(c.turns, t)
 	c.watch(Event{Turn: &t})
-	c.answerTo(t.Text, false)
+	c.answerTo(t.Text, false, c.now)
 }

@@ -11,10 +11,11 @@ import (
 type mind struct {
 	chain   chain
 	history history
-	reply   *reply // the answer to the customer's last turn
-	early   *reply // an answer to words that may not be all yet
-	rounds  int    // answers within this turn: each follows a tool's result
-	news    bool   // a result came in that has not been told
+	reply   *reply        // the answer to the customer's last turn
+	early   *reply        // an answer to words that may not be all yet
+	rounds  int           // answers within this turn: each follows a tool's result
+	news    string        // a result that came in and has not been told
+	since   time.Duration // the end of the words that are being answered
 }
 
 // reply is one answer being thought of.
@@ -71,11 +72,12 @@ func (c *Conversation) thinkEarly() {
 }
 
 // answerTo takes the customer's turn to the model.
-func (c *Conversation) answerTo(text string, damaged bool) {
+func (c *Conversation) answerTo(text string, damaged bool, said time.Duration) {
 	c.dropReply()
+	c.mind.since = said
 	c.tools.turn++
 	c.mind.rounds = 0
-	c.mind.news = false
+	c.mind.news = ""
 	c.mind.history.add(customerMessage(text, damaged))
 	c.awaitAnswer()
 	if c.live != nil {
@@ -104,13 +106,13 @@ func customerMessage(text string, damaged bool) Message {
 }
 
 func (c *Conversation) newReply(words string) *reply {
-	return &reply{words: words, u: &utterance{kind: kindReply, more: true, since: c.ear.last, transcribed: c.ear.final}}
+	return &reply{words: words, u: &utterance{kind: kindReply, more: true}}
 }
 
 // commit lets a reply be heard and act.
 func (c *Conversation) commit(r *reply) {
 	r.early = false
-	r.u.since, r.u.transcribed, r.u.turned = c.ear.last, c.ear.final, c.now
+	r.u.since, r.u.transcribed, r.u.turned = c.mind.since, c.ear.final, c.now
 	r.u.entry = c.mind.history.add(Message{Role: RoleAssistant, Text: r.text.String(), ToolCalls: r.calls})
 	c.mind.reply = r
 	c.enqueue(r.u)
@@ -234,14 +236,19 @@ func (c *Conversation) thought(r *reply) {
 
 // followUp has the model go on with the results of its tools.
 func (c *Conversation) followUp() {
-	c.mind.news = false
 	if c.mind.rounds++; c.mind.rounds > mostRounds {
 		c.mind.reply = nil
 		c.sayPardon()
 		return
 	}
 	r := c.newReply("")
-	r.prompt = c.prompt(c.mind.history.messages())
+	messages := c.mind.history.messages()
+	if c.mind.news != "" {
+		// The result stands further up, and a prompt must not end with an answer.
+		messages = append(messages, Message{Role: RoleCustomer, Text: "[" + c.mind.news + " has answered meanwhile. Tell me the result.]"})
+		c.mind.news = ""
+	}
+	r.prompt = c.prompt(messages)
 	r.u.entry = c.mind.history.add(Message{Role: RoleAssistant})
 	c.mind.reply = r
 	c.enqueue(r.u)

@@ -568,3 +568,5 @@ func lastWords(p Prompt) string {
 func always(text string, first time.Duration) func(Prompt) answer {
 	return func(Prompt) answer { return answer{first: first, text: text} }
 }
+
+func (l *scriptLine) since() time.Duration { return time.Since(l.answered) }

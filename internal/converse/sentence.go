@@ -96,8 +96,8 @@ func asciiEnd(text string, i int, mark rune) int {
 	if len(strings.TrimSpace(text[:end])) < shortest {
 		return -1
 	}
-	if strings.TrimSpace(text[end:]) == "" && mark == '.' && !strings.Contains(text[end:], "\n") && mayBeShortForm(text[:i]) {
-		return -1
+	if mark == '.' && strings.Trim(text[end:], " ") == "" && (isNumber(lastWord(text[:i])) || text[end-1] == '.' && end > i+1) {
+		return -1 // "3. " may go on with "October", "Well... " with anything
 	}
 	return end
 }

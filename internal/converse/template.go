@@ -26,8 +26,8 @@ func render(text string, values map[string]string) string {
 		}
 		name, length := placeName(text[open:])
 		if length == 0 {
-			b.WriteString(text[:open+2])
-			text = text[open+2:]
+			b.WriteString(text[:open+1]) // "{{{name}}}" holds a name after its first brace
+			text = text[open+1:]
 			continue
 		}
 		b.WriteString(text[:open])
@@ -38,10 +38,13 @@ func render(text string, values map[string]string) string {
 	return b.String()
 }
 
+// longestName bounds the search for the end of a name.
+const longestName = 300
+
 // placeName reads a {{name}} at the start of s and says how long it is; 0 means
 // that there is none.
 func placeName(s string) (name string, length int) {
-	end := strings.Index(s, "}}")
+	end := strings.Index(s[:min(len(s), longestName)], "}}")
 	if end < 0 {
 		return "", 0
 	}

@@ -171,7 +171,7 @@ func (c *Conversation) toolOver(run *toolRun, result string, err error) {
 		result = "Error: " + cut(err.Error(), 300)
 	}
 	run.Failed = err != nil
-	run.Result = cut(strings.ToValidUTF8(result, ""), mostResult)
+	run.Result = strings.ToValidUTF8(cut(result, mostResult), "")
 	run.Ended = c.sinceAnswer(c.now)
 	done := run.ToolRun
 	c.watch(Event{ToolRun: &done})
@@ -201,7 +201,7 @@ func (c *Conversation) toolsSettled(r *reply) {
 	switch {
 	case r.owes > 0 || len(r.calls) == 0 || c.phase != talking:
 	case r.dropped:
-		c.mind.news = true
+		c.mind.news = r.calls[0].Name
 		c.tellNews()
 	case !r.done || r.last:
 	case c.live != nil:
@@ -212,7 +212,7 @@ func (c *Conversation) toolsSettled(r *reply) {
 
 // tellNews has the model speak about a result that came in meanwhile.
 func (c *Conversation) tellNews() {
-	if c.mind.news && c.mind.reply == nil && c.mouth.now == nil && !c.ear.open && c.phase == talking && c.live == nil {
+	if c.mind.news != "" && c.mind.reply == nil && c.mouth.now == nil && !c.ear.open && c.phase == talking && c.live == nil {
 		c.followUp()
 	}
 }

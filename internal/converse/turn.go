@@ -229,7 +229,7 @@ func (c *Conversation) takeTurn() {
 	}
 	text, damaged := e.text(), e.damaged
 	c.keepHeard()
-	c.answerTo(text, damaged)
+	c.answerTo(text, damaged, max(e.last, c.mouth.ended)) // words that waited were not late before
 }
 
 // wordsWaited takes up words that were said while the assistant spoke on.

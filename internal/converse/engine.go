@@ -283,6 +283,7 @@ func (c *Conversation) end(reason EndReason, by Party) {
 	}
 	c.cutOff()
 	c.takeLastWords()
+	c.machine.answer = c.machine.judge(c.now)
 	c.phase = ended
 	c.result.EndReason, c.result.EndedBy = reason, by
 	c.result.Duration = c.sinceAnswer(c.now)

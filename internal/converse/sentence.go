@@ -96,7 +96,7 @@ func asciiEnd(text string, i int, mark rune) int {
 	if len(strings.TrimSpace(text[:end])) < shortest {
 		return -1
 	}
-	if mark == '.' && strings.Trim(text[end:], " ") == "" && (isNumber(lastWord(text[:i])) || text[end-1] == '.' && end > i+1) {
+	if mark == '.' && strings.Trim(text[end:], " ") == "" && (isNumber(lastWord(text[:i])) || strings.HasSuffix(text[:end], "..")) {
 		return -1 // "3. " may go on with "October", "Well... " with anything
 	}
 	return end

@@ -15,7 +15,7 @@ type quiet struct {
 func (c *Conversation) rearmQuiet() {
 	c.clock.cancel(alarmReengage)
 	c.clock.cancel(alarmMaxSilence)
-	if c.phase != talking || c.ear.open || c.mind.reply != nil || c.tools.busy() || c.keys.run != nil || c.thinkingLive() {
+	if c.phase != talking || c.ear.open || c.mind.reply != nil || c.tools.busy() || c.keys.run != nil || c.thinkingLive() || c.machine.message {
 		return
 	}
 	u := c.mouth.now

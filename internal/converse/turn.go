@@ -64,7 +64,6 @@ func (c *Conversation) listen(in []int16) {
 			c.speechPaused()
 		}
 	}
-	c.machine.frame(e.speaking, c.now)
 	if c.senses.beep(in) {
 		c.beeped()
 	}
@@ -89,6 +88,7 @@ func (c *Conversation) speechBegan() {
 	c.clock.cancel(alarmWords)
 	c.clock.cancel(alarmEarly)
 	c.machine.began(c.now)
+	c.clock.cancel(alarmMachine)
 	c.hold()
 	c.rearmQuiet()
 }
@@ -107,6 +107,9 @@ func (c *Conversation) speechPaused() {
 	}
 	c.unhold()
 	c.judgeMachine()
+	if c.machine.message && c.phase == talking {
+		c.clock.wake(alarmMachine, e.last+messageAfter)
+	}
 }
 
 // heard takes what the transcriber made of the speech.
@@ -151,7 +154,7 @@ func (c *Conversation) heard(h Heard) {
 // weigh considers the words heard so far.
 func (c *Conversation) weigh(final bool) {
 	e := &c.ear
-	c.machine.words(e.text(), c.now)
+	c.machine.words(e.text())
 	c.judgeMachine()
 	if c.phase != talking || final && c.refuses(e.text()) {
 		return
@@ -175,6 +178,10 @@ func (c *Conversation) weigh(final bool) {
 func (c *Conversation) pauseEnded() {
 	e := &c.ear
 	if e.speaking || !e.open || c.phase != talking {
+		return
+	}
+	c.judgeMachine()
+	if c.phase != talking {
 		return
 	}
 	text := e.text()
@@ -217,6 +224,10 @@ func (c *Conversation) wordsOverdue() {
 // something that was not interrupted: then the words wait for its end.
 func (c *Conversation) takeTurn() {
 	e := &c.ear
+	if c.machine.message {
+		c.keepHeard()
+		return
+	}
 	u := c.mouth.now
 	if u != nil && (u.firm || u.begun) {
 		if c.mouth.held {
@@ -229,6 +240,9 @@ func (c *Conversation) takeTurn() {
 	}
 	text, damaged := e.text(), e.damaged
 	c.keepHeard()
+	if c.judgeMachine(); c.phase != talking || c.machine.message {
+		return
+	}
 	c.answerTo(text, damaged, max(e.last, c.mouth.ended)) // words that waited were not late before
 }
 
@@ -254,7 +268,7 @@ func (c *Conversation) keepHeard() {
 	c.quiet.since = max(c.quiet.since, e.last)
 	c.turns = append(c.turns, t)
 	c.watch(Event{Turn: &t})
-	c.machine.turn(t.Text, c.now)
+	c.machine.turn(t.Text)
 	e.forget()
 }
 

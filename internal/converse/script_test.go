@@ -219,11 +219,16 @@ func (s scene) telephone(c *Conversation, line *scriptLine) {
 	frame := make([]int16, 160)
 	keys := sortedKeys(s.digits)
 	next := time.Now()
+	from := 0 // stretches before it are over
 	for at := 20 * ms; !line.isDown(); at += 20 * ms {
 		next = next.Add(20 * ms)
 		time.Sleep(time.Until(next))
 		clear(frame)
-		for i, v := range s.customer {
+		for from < len(s.customer) && s.customer[from].to < at {
+			from++
+		}
+		for i := from; i < len(s.customer) && s.customer[i].from < at; i++ {
+			v := s.customer[i]
 			if v.from <= at-20*ms && at <= v.to {
 				count := len(strings.Fields(v.words))
 				frame[0], frame[1] = voicedMark, int16(i+1)

@@ -82,18 +82,6 @@ func chatter(until time.Duration) []says {
 	return script
 }
 
-// TestTwentyMinutesTakeNoTime: a long call in virtual time.
-func TestTwentyMinutesTakeNoTime(t *testing.T) {
-	began := time.Now()
-	o := scene{
-		assistant: func(a *parley.Assistant) { a.MaxDuration = 1200 },
-		customer:  chatter(20 * time.Minute), words: wording{final: 11 * ms}, model: always("I see. Go on.", 51*ms), until: time.Hour,
-	}.play(t)
-	require.Equal(t, 20*time.Minute, o.hungUp)
-	require.Equal(t, 60_000, o.frames+1)
-	t.Logf("20 minutes in %v", time.Since(began))
-}
-
 // TestNotAnswered: a call that nobody takes ends without a word.
 func TestNotAnswered(t *testing.T) {
 	t.Parallel()

@@ -28,6 +28,7 @@ const (
 // awaitAnswer sets the alarms of an answer that may be slow, and has the filler
 // rendered that would bridge it.
 func (c *Conversation) awaitAnswer() {
+	c.keepPhrases()
 	if c.cfg.Assistant.Fillers {
 		c.keep(c.filler())
 		c.clock.wake(alarmFiller, c.now+fillerAfter)
@@ -74,10 +75,11 @@ func (c *Conversation) sayPatience() {
 
 // awaiting reports that an answer is on its way and nothing is being said.
 func (c *Conversation) awaiting() bool {
-	if c.phase != talking || c.ear.speaking || c.mouth.now != nil && c.mouth.now.begun {
+	u := c.mouth.now
+	if c.phase != talking || c.ear.speaking || u != nil && u.begun {
 		return false
 	}
-	return c.mind.reply != nil || c.tools.busy() || c.thinkingLive()
+	return u != nil || c.mind.reply != nil || c.tools.busy() || c.thinkingLive()
 }
 
 // sayPardon asks the customer to say it again.

@@ -71,6 +71,12 @@ func (c *Conversation) prepareWords() {
 			c.feed(u)
 		}
 	}
+	c.keepPhrases()
+}
+
+// keepPhrases has what must be said in a hurry rendered, if it is not yet: a
+// rendering that failed is tried again in each turn.
+func (c *Conversation) keepPhrases() {
 	for _, text := range []string{c.phrases.patience, c.phrases.apology, c.phrases.pardon, c.phrases.optedOut} {
 		c.keep(text)
 	}

@@ -31,6 +31,7 @@ type reply struct {
 	farewell bool // the call ends after it, and it should hold a goodbye
 	done     bool
 	dropped  bool
+	route    route
 	try      int
 	stop     func()
 	watch    *time.Timer
@@ -127,7 +128,7 @@ func (c *Conversation) commit(r *reply) {
 // ask puts the question to the model whose turn it is.
 func (c *Conversation) ask(r *reply) {
 	r.rest()
-	i, ok := c.mind.chain.at(r.try)
+	i, ok := c.mind.chain.provider(&r.route)
 	if !ok {
 		c.mindless(r)
 		return
@@ -197,7 +198,7 @@ func (c *Conversation) replyOver(r *reply, try int, err error) {
 	if err == nil && tidy(r.text.String()) == "" && len(r.calls) == 0 {
 		err = errNothing
 	}
-	i, _ := c.mind.chain.at(r.try)
+	i := r.route.provider
 	if err != nil {
 		c.failed(PartModel, c.cfg.Models[i].Name, err)
 	} else {
@@ -205,6 +206,7 @@ func (c *Conversation) replyOver(r *reply, try int, err error) {
 	}
 	if err != nil && len(r.u.sentences) == 0 && len(r.calls) == 0 {
 		r.try++
+		r.route.fail()
 		r.text.Reset()
 		r.split = splitter{}
 		c.ask(r)

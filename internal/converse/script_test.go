@@ -314,7 +314,9 @@ func (l *scriptLine) HangUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = true
-	l.out.hungUp = time.Since(l.answered)
+	if !l.answered.IsZero() {
+		l.out.hungUp = time.Since(l.answered)
+	}
 }
 
 // scriptSpeaker says each word as a run of equal samples that name it.

@@ -14,8 +14,9 @@ type sentence struct {
 	whole   bool         // nothing will be added
 	failed  bool         // nothing more can be had
 	asked   bool         // a speaker has been asked for it
-	try     int          // which attempt is running; the sounds of older ones are void
-	base    int          // samples that were there before this attempt
+	route   route
+	try     int // which attempt is running; the sounds of older ones are void
+	base    int // samples that were there before this attempt
 	first   time.Duration
 	stop    func()
 	watch   *time.Timer

@@ -11,13 +11,15 @@ import (
 // seconds of it, so that a stream that opens late or breaks loses no words.
 type stream struct {
 	chain    chain
-	try      int
+	route    route
 	gen      int // which opening; what older ones hear is void
+	used     int // which transcriber it goes to
 	listener Listener
 	stop     func()
 	watch    *time.Timer
 	flushing bool // a flush is owed to the stream that is opening
-	doubts   int  // turns in a row without a word
+	doubts   int  // turns in a row in which no word was understood
+	again    bool // the turn being listened to has been given to a second stream
 
 	ring    []int16
 	total   int // samples ever
@@ -49,12 +51,13 @@ func (c *Conversation) openStream() {
 	if c.live != nil {
 		return
 	}
-	i, ok := s.chain.at(s.try)
+	i, ok := s.chain.provider(&s.route)
 	if !ok {
 		c.giveUp(EndTranscriber)
 		return
 	}
 	s.gen++
+	s.used = i
 	gen, p := s.gen, c.cfg.Transcribers[i]
 	options := ListenOptions{Language: c.language, Rate: c.cfg.Rate, Hints: c.cfg.Hints}
 	s.watch = time.AfterFunc(openLimit, func() {
@@ -149,10 +152,8 @@ func (c *Conversation) streamHeard(gen int, h Heard) {
 		return
 	}
 	if h.Text != "" {
-		if i, ok := s.chain.at(s.try); ok {
-			s.chain.worked(i)
-		}
-		s.try, s.doubts = 0, 0
+		s.chain.worked(s.route.provider)
+		s.route, s.doubts, s.again = route{}, 0, false
 	}
 	c.heard(h)
 }
@@ -164,16 +165,14 @@ func (c *Conversation) streamFailed(gen int, err error) {
 	if gen != s.gen || c.phase == ended {
 		return
 	}
-	if i, ok := s.chain.at(s.try); ok {
-		c.failed(PartTranscriber, c.cfg.Transcribers[i].Name, err)
-	}
-	s.try++
+	c.failed(PartTranscriber, c.cfg.Transcribers[s.used].Name, err)
+	s.shut(c)
+	s.route.fail()
 	c.reopenStream()
 }
 
 func (c *Conversation) reopenStream() {
 	s := &c.stream
-	s.shut(c)
 	e := &c.ear
 	s.flushing = e.owed
 	s.sent = s.total
@@ -197,42 +196,53 @@ func (s *stream) shut(c *Conversation) {
 		s.stop()
 		s.stop = nil
 	}
-	if i, ok := s.chain.at(s.try); ok && s.written > 0 {
-		p := c.cfg.Transcribers[i]
+	if s.written > 0 {
+		p := c.cfg.Transcribers[s.used]
 		c.meter.add(PartUsage{Part: PartTranscriber, Provider: p.Name, Key: p.Key, Heard: s.written})
 	}
 	s.written = 0
 }
 
 // suspectStream is called when somebody spoke and no words came. Either it was
-// noise, or the stream is dead without saying so: so it is opened once more with the
-// same sound, and if there still are no words the customer is asked to say it again. A
-// line that is merely noisy is not asked about for ever.
+// noise, or the stream is dead without saying so: so another is given the same
+// sound, and if there still are no words the customer is asked to say it again. Where
+// that goes on nobody is understood, and the call is ended.
 func (c *Conversation) suspectStream() {
 	e, s := &c.ear, &c.stream
-	if e.last-e.began < worthWords || c.live != nil || s.doubts >= 3 {
-		e.forget()
-		c.resume()
-		c.rearmQuiet()
+	if e.last-e.began < worthWords || c.live != nil {
+		c.nothingSaid()
 		return
 	}
-	s.doubts++
-	if s.doubts > 1 {
-		e.forget()
-		c.resume()
+	if s.again {
+		s.again = false
+		c.nothingSaid()
+		if s.doubts++; s.doubts >= mostDoubts {
+			c.giveUp(EndTranscriber)
+			return
+		}
 		c.sayPardon()
 		return
 	}
-	i, _ := s.chain.at(s.try)
-	c.failed(PartTranscriber, c.cfg.Transcribers[i].Name, errNoWords)
+	s.again = true
+	c.failed(PartTranscriber, c.cfg.Transcribers[s.used].Name, errNoWords)
 	s.shut(c)
-	if i+1 < s.chain.n {
-		s.chain.worked(i + 1)
+	if s.used+1 < s.chain.n {
+		s.chain.worked(s.used + 1)
 	}
-	s.try = 0
+	s.route = route{}
 	e.owed, e.asked = true, c.now
 	c.reopenStream()
 	c.clock.wake(alarmWords, c.now+finalLimit)
+}
+
+// mostDoubts turns in a row without a word end the call.
+const mostDoubts = 4
+
+// nothingSaid is the end of a sound that was no speech.
+func (c *Conversation) nothingSaid() {
+	c.ear.forget()
+	c.resume()
+	c.rearmQuiet()
 }
 
 // closeStreams ends what is open towards providers.

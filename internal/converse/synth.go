@@ -22,25 +22,11 @@ func (v *voice) init(c *Conversation) {
 	v.kept = make(map[string]*sentence)
 }
 
-// chain is the order in which providers are tried: the first choice, the first once
-// more, then each fallback. What has worked is where the next attempt begins.
-type chain struct{ first, n int }
-
-func newChain(n int) chain { return chain{n: n} }
-
-// at is the provider of an attempt, counted from 0; ok is false when none is left.
-func (ch chain) at(try int) (provider int, ok bool) {
-	provider = ch.first + max(0, try-1)
-	return provider, provider < ch.n
-}
-
-// worked has later attempts begin with this provider.
-func (ch *chain) worked(provider int) { ch.first = max(ch.first, provider) }
-
-// How long a speaker may take. Beyond the first a customer hears a gap; vendors
-// answer in 100 to 500 ms.
+// How long a speaker may take; vendors answer in 100 to 500 ms. The last one that is
+// left is given longer: a slow voice is better than none.
 const (
-	firstSoundLimit = 1500 * time.Millisecond
+	firstSoundLimit = 1100 * time.Millisecond
+	lastSoundLimit  = 2500 * time.Millisecond
 	nextSoundLimit  = 1200 * time.Millisecond
 )
 
@@ -110,7 +96,7 @@ func (c *Conversation) render(s *sentence) {
 // attempt asks the speaker whose turn it is for a text that ends the sentence.
 func (c *Conversation) attempt(s *sentence, text string) {
 	s.rest()
-	i, ok := c.voice.chain.at(s.try)
+	i, ok := c.voice.chain.provider(&s.route)
 	if !ok {
 		c.unspeakable(s)
 		return
@@ -122,7 +108,11 @@ func (c *Conversation) attempt(s *sentence, text string) {
 		Speed: float64(a.SpeechSpeed), Stability: float64(a.VoiceStability), Similarity: float64(a.VoiceSimilarity),
 	}
 	c.meter.add(PartUsage{Part: PartSpeaker, Provider: p.Name, Key: p.Key, Characters: utf8.RuneCountInString(text), Requests: 1})
-	s.watch = time.AfterFunc(firstSoundLimit, func() {
+	limit := firstSoundLimit
+	if c.voice.chain.last(s.route) {
+		limit = lastSoundLimit
+	}
+	s.watch = time.AfterFunc(limit, func() {
 		c.inbox.post(func() { c.attemptOver(s, try, errStalled) })
 	})
 	s.stop = c.begin(func(ctx context.Context) {
@@ -164,7 +154,7 @@ func (c *Conversation) attemptOver(s *sentence, try int, err error) {
 	if errors.Is(err, errStalled) && c.allThere(s) {
 		err = nil
 	}
-	i, _ := c.voice.chain.at(s.try)
+	i := s.route.provider
 	if err == nil {
 		s.whole = true
 		s.rest()
@@ -174,6 +164,7 @@ func (c *Conversation) attemptOver(s *sentence, try int, err error) {
 	}
 	c.failed(PartSpeaker, c.cfg.Speakers[i].Name, err)
 	s.try++
+	s.route.fail()
 	text := s.text
 	if len(s.samples) > 0 {
 		if text = s.left(int(c.cfg.Rate)); text == "" {

@@ -194,9 +194,7 @@ func (c *Conversation) pauseEnded() {
 		e.forget()
 		c.sayPardon()
 	case text == "":
-		e.forget()
-		c.resume()
-		c.rearmQuiet()
+		c.nothingSaid()
 	default:
 		c.takeTurn()
 	}

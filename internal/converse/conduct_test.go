@@ -34,7 +34,7 @@ func TestFillers(t *testing.T) {
 	} {
 		o := scene{
 			assistant: func(a *parley.Assistant) { a.Fillers, a.FillerConfig, a.Language = tt.on, tt.config, tt.language },
-			customer:  []says{{1500 * ms, 2500 * ms, tt.said}}, words: wording{final: 11 * ms}, model: always("Ten euros.", 2301*ms), speaker: speaking{first: 51 * ms},
+			customer:  []says{{1500 * ms, 2500 * ms, tt.said}}, words: wording{final: 11 * ms}, model: always("Ten euros.", 2001*ms), speaker: speaking{first: 51 * ms},
 			until: 10 * time.Second,
 		}.play(t)
 		want := "AI: Hello from Acme.\nCustomer: " + tt.said + "\n"

@@ -56,6 +56,8 @@ type Provider[T any] struct {
 	Name string // of the vendor, as bills and errors show it
 	Key  string // the vendor's own name of the model or voice
 	Use  T
+	// Voice is the vendor's name of the voice of a Duplex, whose Key is its model.
+	Voice string
 }
 
 // Facts are what is known of a call before it begins.

@@ -54,9 +54,9 @@ func brittle(seed uint64, fallback bool) scene {
 	if fallback {
 		s.config = func(c *Config) {
 			ears, voice := c.Transcribers[0].Use.(*scriptTranscriber), c.Speakers[0].Use.(*scriptSpeaker)
-			c.Transcribers = append(c.Transcribers, Provider[Transcriber]{"ears-b", "", &scriptTranscriber{script: ears.script, wording: wording{final: 151 * ms}}})
-			c.Models = append(c.Models, Provider[Model]{"mind-b", "", &scriptModel{answer: always("The second mind answers.", 201*ms)}})
-			c.Speakers = append(c.Speakers, Provider[Speaker]{"voice-b", "", fallbackVoice{voice}})
+			c.Transcribers = append(c.Transcribers, Provider[Transcriber]{Name: "ears-b", Key: "", Use: &scriptTranscriber{script: ears.script, wording: wording{final: 151 * ms}}})
+			c.Models = append(c.Models, Provider[Model]{Name: "mind-b", Key: "", Use: &scriptModel{answer: always("The second mind answers.", 201*ms)}})
+			c.Speakers = append(c.Speakers, Provider[Speaker]{Name: "voice-b", Key: "", Use: fallbackVoice{voice}})
 		}
 	}
 	return s

@@ -27,7 +27,13 @@ const (
 
 // awaitAnswer sets the alarms of an answer that may be slow, and has the filler
 // rendered that would bridge it.
+//
+// A speech-to-speech model has but one voice, which is busy with the answer: it is
+// not bridged.
 func (c *Conversation) awaitAnswer() {
+	if c.live != nil {
+		return
+	}
 	c.keepPhrases()
 	if c.cfg.Assistant.Fillers {
 		c.keep(c.filler())

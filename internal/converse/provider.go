@@ -163,7 +163,7 @@ type DuplexSession interface {
 	EndTurn() error
 	// Say has the model speak this text, as the greeting and closing sentences are.
 	Say(text string) error
-	// Interrupt stops the answer under way, of which only this much was heard.
+	// Interrupt stops the answer under way, of which only this much was heard. Nothing of it is emitted once Interrupt has returned.
 	Interrupt(heard time.Duration) error
 	// ToolResult answers a tool call.
 	ToolResult(id, result string) error

@@ -79,7 +79,9 @@ func (c *Conversation) answerTo(text string, damaged bool, said time.Duration) {
 	c.tools.turn++
 	c.mind.rounds = 0
 	c.mind.news = ""
-	c.mind.history.add(customerMessage(text, damaged))
+	if text != "" {
+		c.mind.history.add(customerMessage(text, damaged))
+	}
 	c.awaitAnswer()
 	if c.live != nil {
 		c.live.endTurn(c)

@@ -177,9 +177,9 @@ func (s scene) run(t testing.TB) *outcome {
 	cfg := Config{
 		Assistant: baseAssistant(), Rate: audio.Rate8k, Line: line,
 		Call:         Facts{CallID: "call-1", CustomerPhone: "+12025550100", AssistantPhone: "+4930123456", Direction: parley.Outbound},
-		Transcribers: []Provider[Transcriber]{{"ears", "ear-1", out.ears}},
-		Models:       []Provider[Model]{{"mind", "mind-1", out.model}},
-		Speakers:     []Provider[Speaker]{{"voice", "voice-1", out.voice}},
+		Transcribers: []Provider[Transcriber]{{Name: "ears", Key: "ear-1", Use: out.ears}},
+		Models:       []Provider[Model]{{Name: "mind", Key: "mind-1", Use: out.model}},
+		Speakers:     []Provider[Speaker]{{Name: "voice", Key: "voice-1", Use: out.voice}},
 		RunTool: func(ctx context.Context, name string, arguments map[string]any) (string, error) {
 			return s.tools[name](ctx, arguments)
 		},

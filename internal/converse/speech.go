@@ -249,7 +249,7 @@ func (c *Conversation) next() {
 // taken up, and silence begins to count.
 func (c *Conversation) floorFree() {
 	if c.mouth.now == nil {
-		if c.mind.reply != nil || c.tools.busy() {
+		if c.live == nil && (c.mind.reply != nil || c.tools.busy()) {
 			c.clock.wake(alarmPatience, c.now+patienceAgain)
 		}
 		c.wordsWaited()

@@ -249,6 +249,6 @@ func (c *Conversation) nothingSaid() {
 func (c *Conversation) closeStreams() {
 	c.stream.shut(c)
 	if c.live != nil {
-		c.live.shut(c)
+		c.live.close(c)
 	}
 }

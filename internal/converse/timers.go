@@ -160,7 +160,7 @@ func (c *Conversation) giveUp(reason EndReason) {
 		c.end(reason, BySystem)
 		return
 	}
-	if reason == EndSpeaker && !c.voice.has(c.phrases.apology) {
+	if reason == EndDuplex || reason == EndSpeaker && !c.voice.has(c.phrases.apology) {
 		c.end(reason, BySystem)
 		return
 	}

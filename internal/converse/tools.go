@@ -93,9 +93,11 @@ func (c *Conversation) callTool(r *reply, call ToolCall) {
 	switch {
 	case spec == nil:
 		e.Text = "Error: there is no tool of this name."
+		c.toolAnswered(r, e)
 		return
 	case len(r.calls) > mostCalls:
 		e.Text = "Error: too many tools at once."
+		c.toolAnswered(r, e)
 		return
 	}
 	arguments := fit(spec.Params, call.Arguments)
@@ -106,6 +108,7 @@ func (c *Conversation) callTool(r *reply, call ToolCall) {
 	}
 	if !run.running {
 		e.Text = run.Result
+		c.toolAnswered(r, e)
 		return
 	}
 	e.pending = true
@@ -175,8 +178,9 @@ func (c *Conversation) toolOver(run *toolRun, result string, err error) {
 	run.Ended = c.sinceAnswer(c.now)
 	done := run.ToolRun
 	c.watch(Event{ToolRun: &done})
-	for _, e := range run.entries {
+	for i, e := range run.entries {
 		e.Text, e.pending = run.Result, false
+		c.toolAnswered(run.replies[i], e)
 	}
 	replies := run.replies
 	run.replies = nil

@@ -98,7 +98,7 @@ func (c *Conversation) speechBegan() {
 func (c *Conversation) speechPaused() {
 	e := &c.ear
 	e.speaking = false
-	e.owed, e.asked = true, c.now
+	e.owed, e.asked = c.live == nil, c.now
 	c.machine.paused(e.last)
 	c.stream.flush(c)
 	c.clock.wake(alarmEndOfTurn, max(c.now, e.last+e.wait(e.text(), e.opinion)))
@@ -193,7 +193,7 @@ func (c *Conversation) pauseEnded() {
 	case text == "" && e.damaged:
 		e.forget()
 		c.sayPardon()
-	case text == "":
+	case text == "" && c.live == nil:
 		c.nothingSaid()
 	default:
 		c.takeTurn()
@@ -224,6 +224,10 @@ func (c *Conversation) takeTurn() {
 	e := &c.ear
 	if c.machine.message {
 		c.keepHeard()
+		return
+	}
+	if c.live != nil && (c.mouth.now == nil || !c.mouth.now.firm && !c.mouth.now.begun) {
+		c.liveTurn()
 		return
 	}
 	u := c.mouth.now

@@ -201,8 +201,10 @@ func (s scene) run(t testing.TB) *outcome {
 		out.Result = c.Run(t.Context())
 	}()
 	time.Sleep(s.ring)
-	c.Answered()
+	line.mu.Lock()
 	line.answered = time.Now()
+	line.mu.Unlock()
+	c.Answered()
 	s.telephone(c, line)
 	<-done
 	out.frames = line.frames

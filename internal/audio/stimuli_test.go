@@ -192,6 +192,38 @@ func stimSyllables(seed uint64, rate Rate, n int, pitch, level float64) []int16 
 	return stimAt(x, level)
 }
 
+// stimClicks is typing: bursts of noise of 3 to 12 ms, 60 to 260 ms apart, with a
+// rest now and then.
+func stimClicks(seed uint64, rate Rate, n int, level float64) []int16 {
+	rng := stimRand(seed)
+	x := make([]float64, n)
+	for at := 0; at < n; {
+		length := int((0.003 + 0.009*rng.Float64()) * float64(rate))
+		loud, last, dark := 0.3+rng.Float64(), 0.0, rng.Float64()
+		for i := at; i < min(n, at+length); i++ {
+			last = dark*last + loud*rng.NormFloat64()
+			x[i] = last * math.Exp(-3*float64(i-at)/float64(length))
+		}
+		at += int((0.06 + 0.2*rng.Float64()) * float64(rate))
+		if rng.IntN(15) == 0 {
+			at += int(rate)
+		}
+	}
+	return stimAt(x, level)
+}
+
+// stimFlutter is noise whose level swings as fast as syllables do, which a detector
+// of levels alone takes for speech.
+func stimFlutter(seed uint64, rate Rate, n int, level, hertz float64) []int16 {
+	noise := stimPink(seed, n, -20)
+	x := make([]float64, n)
+	for i, v := range noise {
+		swing := 0.5 - 0.5*math.Cos(2*math.Pi*hertz*float64(i)/float64(rate))
+		x[i] = float64(v) * swing * swing
+	}
+	return stimAt(x, level)
+}
+
 // notSpeech is every sound that a detector must not take for a voice, by name.
 func notSpeech(seed uint64, rate Rate, n int, level float64) map[string][]int16 {
 	second := int(rate)
@@ -206,6 +238,9 @@ func notSpeech(seed uint64, rate Rate, n int, level float64) map[string][]int16 
 		"ringback us":  stimRingback(rate, n, level, 440, 480),
 		"ringback eu":  stimRingback(rate, n, level, 425),
 		"busy":         stimGated(stimTone(rate, 480, n, level), second/2, second/2),
+		"clicks":       stimClicks(seed+4, rate, n, level-8),
+		"flutter 3":    stimFlutter(seed+5, rate, n, level, 3),
+		"flutter 7":    stimFlutter(seed+6, rate, n, level, 7),
 		"tone 1000":    stimTone(rate, 1000, n, level),
 		"chords 0.25":  stimChords(rate, n, level, 0.25),
 		"chords 0.5":   stimChords(rate, n, level, 0.5),

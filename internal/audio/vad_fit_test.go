@@ -53,12 +53,13 @@ type fitRow struct {
 	kind string
 }
 
-func (f *fit) collect(t *testing.T, rows []fitRow, kind string, x []int16, truth []frameTruth) []fitRow {
-	v, err := NewVAD(Rate8k)
+func (f *fit) collect(t *testing.T, rows []fitRow, kind string, rate Rate, x []int16, truth []frameTruth) []fitRow {
+	v, err := NewVAD(rate)
 	require.NoError(t, err)
 	v.mind.net = &f.net
-	for i := 0; (i+1)*160 <= len(x); i++ {
-		v.Process(x[i*160 : (i+1)*160])
+	size := rate.FrameSamples()
+	for i := 0; (i+1)*size <= len(x); i++ {
+		v.Process(x[i*size : (i+1)*size])
 		row := fitRow{x: v.mind.x, w: 1, kind: kind}
 		if truth != nil {
 			if truth[i] == frameEdge {
@@ -80,30 +81,44 @@ func (f *fit) rows(t *testing.T) []fitRow {
 		clean := talk(t, who, tuningTexts, Rate8k, 1.2)
 		truth := truthOf(clean, Rate8k)
 		for _, gain := range []float64{0, -14} {
-			rows = f.collect(t, rows, "clean", stimGain(clean, gain), truth)
+			rows = f.collect(t, rows, "clean", Rate8k, stimGain(clean, gain), truth)
 			for _, snr := range []float64{20, 10, 5} {
 				seed++
 				white := stimSum(clean, stimWhite(seed, len(clean), -22-snr))
 				pink := stimSum(clean, stimPink(seed, len(clean), -22-snr))
-				rows = f.collect(t, rows, "white", stimGain(white, gain), truth)
-				rows = f.collect(t, rows, "pink", stimGain(pink, gain), truth)
+				rows = f.collect(t, rows, "white", Rate8k, stimGain(white, gain), truth)
+				rows = f.collect(t, rows, "pink", Rate8k, stimGain(pink, gain), truth)
 			}
 		}
 	}
 	for _, pitch := range []float64{105, 170, 240} {
 		clean := stimSyllables(seed, Rate8k, 160000, pitch, -22)
-		rows = f.collect(t, rows, "syllables", clean, truthOf(clean, Rate8k))
+		rows = f.collect(t, rows, "syllables", Rate8k, clean, truthOf(clean, Rate8k))
 	}
-	const n = 8000 * 15
-	for _, level := range []float64{-60, -45, -30, -18} {
+	for i, level := range []float64{-60, -45, -30, -18} {
 		seed += 10
-		others := notSpeech(seed, Rate8k, n, level)
-		for _, name := range slices.Sorted(maps.Keys(others)) {
-			x := others[name]
-			rows = f.collect(t, rows, name, x, nil)
-			hissy := stimSum(x, stimWhite(seed+1, n, -58))
-			rows = f.collect(t, rows, name, hissy, nil)
+		rate := []Rate{Rate8k, Rate16k}[i%2]
+		rows = f.others(t, rows, seed, Rate8k, level)
+		rows = f.others(t, rows, seed+1000, rate, level+4)
+	}
+	// The sounds of our own backgrounds, other than a crowd, are what callers sit in.
+	for _, sound := range []AmbientSound{AmbientOffice, AmbientCity, AmbientForest, AmbientNature} {
+		x := renderAmbient(sound, Rate8k, 1000)
+		for _, gain := range []float64{0, -12, -24} {
+			rows = f.collect(t, rows, string(sound), Rate8k, stimGain(x, gain), nil)
 		}
+	}
+	return rows
+}
+
+// others collects everything that is not speech, with and without a hiss under it.
+func (f *fit) others(t *testing.T, rows []fitRow, seed uint64, rate Rate, level float64) []fitRow {
+	n := 10 * int(rate)
+	sounds := notSpeech(seed, rate, n, level)
+	for _, name := range slices.Sorted(maps.Keys(sounds)) {
+		rows = f.collect(t, rows, name, rate, sounds[name], nil)
+		hissy := stimSum(sounds[name], stimWhite(seed+1, n, -58))
+		rows = f.collect(t, rows, name, rate, hissy, nil)
 	}
 	return rows
 }

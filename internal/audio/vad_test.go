@@ -110,16 +110,16 @@ func TestVADHearsSpeech(t *testing.T) {
 			onset          float64 // and of its 95th percentile in ms
 			lost           int
 		}{
-			{"clean", nil, 0, 0, 2, 4, 180, 0},
-			{"clean, 20 dB down", nil, 0, -20, 6, 2, 200, 0},
-			{"white 20 dB", stimWhite, 20, 0, 1, 9, 160, 0},
-			{"white 10 dB", stimWhite, 10, 0, 2, 8, 160, 0},
-			{"white 5 dB", stimWhite, 5, 0, 4, 7, 180, 0},
-			{"white 0 dB", stimWhite, 0, 0, 10, 6, 300, 0},
-			{"pink 20 dB", stimPink, 20, -10, 1, 6, 160, 0},
-			{"pink 10 dB", stimPink, 10, -10, 2, 6, 160, 0},
-			{"pink 5 dB", stimPink, 5, 0, 5, 5, 200, 0},
-			{"pink 0 dB", stimPink, 0, 0, 14, 4, 600, 1},
+			{"clean", nil, 0, 0, 4, 4, 180, 0},
+			{"clean, 20 dB down", nil, 0, -20, 9, 2, 200, 0},
+			{"white 20 dB", stimWhite, 20, 0, 2, 9, 160, 0},
+			{"white 10 dB", stimWhite, 10, 0, 3, 8, 160, 0},
+			{"white 5 dB", stimWhite, 5, 0, 5, 7, 180, 0},
+			{"white 0 dB", stimWhite, 0, 0, 15, 6, 600, 1},
+			{"pink 20 dB", stimPink, 20, -10, 3, 6, 160, 0},
+			{"pink 10 dB", stimPink, 10, -10, 5, 6, 180, 0},
+			{"pink 5 dB", stimPink, 5, 0, 8, 5, 220, 0},
+			{"pink 0 dB", stimPink, 0, 0, 20, 4, 800, 2},
 		} {
 			var sum tally
 			for i, who := range judgingTalkers {
@@ -164,7 +164,8 @@ var notSpeechBounds = map[string]struct {
 	utterances int
 }{
 	"white": {0.5, 0}, "pink": {0.5, 0}, "bursts": {2, 1}, "hum": {0.5, 0}, "tone": {0.5, 0},
-	"ringback": {0.5, 0}, "busy": {2, 0}, "digits": {4, 0}, "chords": {4, 6},
+	"ringback": {0.5, 0}, "busy": {2, 0}, "digits": {4, 0}, "chords": {4, 9}, "clicks": {3, 0},
+	"flutter": {3, 0},
 }
 
 func TestVADIgnoresWhatIsNotSpeech(t *testing.T) {
@@ -206,6 +207,30 @@ func TestVADIgnoresWhatIsNotSpeech(t *testing.T) {
 				name, percent(n.alarms, n.frames), n.starts, percent(n.spoken, n.frames))
 		}
 		t.Logf("false alarms at %d Hz, levels -55 to -15 dBFS:\n%s", rate, &table)
+	}
+}
+
+// A caller may sit in one of our own backgrounds. Those with talkers in them are
+// speech to a detector, and are only reported.
+func TestVADOnAmbientSounds(t *testing.T) {
+	t.Parallel()
+	for _, sound := range AmbientSounds()[1:] {
+		x := stimGain(background(t, sound, Rate8k, 1).loop, -10)
+		verdicts, speaking := watch(t, Rate8k, x)
+		alarms, spoken := 0, 0
+		for i, a := range verdicts {
+			if a.Speech >= 0.5 {
+				alarms++
+			}
+			if speaking[i] {
+				spoken++
+			}
+		}
+		t.Logf("%-12s frames %4.1f %%, in utterances %4.1f %% of the time", sound,
+			percent(alarms, len(verdicts)), percent(spoken, len(verdicts)))
+		if sound != AmbientCafe && sound != AmbientCrowdedRoom {
+			require.Less(t, percent(alarms, len(verdicts)), 10.0, sound)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func (d *G722Decoder) Reset() {
 // Decode writes two samples to dst for every octet of src and returns how many
 // samples it wrote. It stops at the shorter of the two. Any octets decode to
 // something: after a loss the two ends find each other again because the
-// adaptation leaks (section 3.5).
+// adaptation leaks (sections 3.5 and 3.6).
 func (d *G722Decoder) Decode(dst []int16, src []byte) int {
 	n := min(len(dst)/2, len(src))
 	for i := range n {

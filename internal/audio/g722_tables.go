@@ -12,12 +12,12 @@ const (
 	g722HighLevel = 564 // The only decision level of the higher band.
 )
 
-// g722Taps is one phase of the mirror filter: every second coefficient of
-// table 4, times 8192.
+// g722Taps is one phase of the mirror filter: every second coefficient,
+// times 8192 (section 3.1).
 var g722Taps = [12]int{3, -11, 12, 32, -210, 951, 3876, -805, 362, -156, 53, -11}
 
 // g722LowLevels are the decision levels between the thirty intervals of the lower
-// band, without sign (table 14), filled up with two that no sample reaches.
+// band, without sign (section 3.3), filled up with two that no sample reaches.
 var g722LowLevels = [32]int{
 	0, 35, 72, 110, 150, 190, 233, 276, 323, 370, 422, 473, 530, 587, 650,
 	714, 786, 858, 940, 1023, 1121, 1219, 1339, 1458, 1612, 1765, 1980, 2195, 2557, 2919,
@@ -25,7 +25,8 @@ var g722LowLevels = [32]int{
 }
 
 // g722Magnitudes6 and g722Magnitudes4 are the outputs of the inverse quantizers
-// of six and four bits, smallest first (table 14).
+// of six and four bits, smallest first, and g722Weights4 how each of the four-bit
+// ones moves the logarithm of the step.
 var (
 	g722Magnitudes6 = [30]int{
 		136, 432, 728, 1040, 1360, 1688, 2032, 2400, 2776, 3168, 3576, 4008, 4464, 4944, 5456,
@@ -40,7 +41,8 @@ var (
 var g722LowCodes = g722LowCodeTable()
 
 // g722LowCodeTable counts down from 61 for positive intervals, and for negative
-// ones from 31 but for the two smallest, which are 63 and 62 (table 7).
+// ones from 31 but for the two smallest, which are 63 and 62: the codes a line
+// sees most are rich in ones.
 func g722LowCodeTable() *[64]byte {
 	var table [64]byte
 	for interval := range len(g722Magnitudes6) {
@@ -52,7 +54,7 @@ func g722LowCodeTable() *[64]byte {
 }
 
 // By code: what the inverse quantizers give, and how much each code moves the
-// logarithm of the step (sections 3.3 and 3.4).
+// logarithm of the step (sections 3.4 and 3.5).
 var (
 	g722LowOutputs6                 = g722LowTable6()
 	g722LowOutputs4, g722LowWeights = g722LowTables4()
@@ -90,7 +92,7 @@ func g722LowTables4() (outputs, weights *[16]int) {
 	return outputs, weights
 }
 
-// g722AntilogTable is 2^(i/32) in units of 1/2048 (table 11).
+// g722AntilogTable is 2^(i/32) in units of 1/2048 (section 3.5).
 func g722AntilogTable() *[32]int {
 	var table [32]int
 	for i := range table {

@@ -151,7 +151,7 @@ func lineTHDN(x []int16, rate Rate, hertz float64) float64 {
 	det := ss*cc - sc*sc
 	a, b := (xs*cc-xc*sc)/det, (xc*ss-xs*sc)/det
 	tone := a*xs + b*xc
-	return 10 * math.Log10(tone/(xx-tone+1e-9))
+	return 10 * math.Log10(tone/max(xx-tone, 1e-9))
 }
 
 // lineMaxStep is the largest jump between two neighbouring samples.

@@ -25,6 +25,7 @@ func lineVoice(rate Rate, seed uint64, pitch float64, n int) []int16 {
 	vowels := [][3]float64{{270, 2290, 3010}, {390, 1990, 2550}, {530, 1840, 2480}, {730, 1090, 2440}, {570, 840, 2410}, {300, 870, 2240}, {440, 1020, 2240}}
 	out := make([]float64, n)
 	var state [3][2]float64
+	var turn, radius [3]float64
 	phase, drift := 0.0, 0.0
 	syllable := int(rate) / 5
 	vowel, loud, next := vowels[0], 1.0, vowels[1]
@@ -54,10 +55,13 @@ func lineVoice(rate Rate, seed uint64, pitch float64, n int) []int16 {
 		}
 		v := source
 		for k := range state {
-			f := vowel[k] + (next[k]-vowel[k])*share
-			r := math.Exp(-math.Pi * (60 + 40*float64(k)) / float64(rate))
-			c := 2 * r * math.Cos(2*math.Pi*f/float64(rate))
-			y := (1-r)*v + c*state[k][0] - r*r*state[k][1]
+			if i%32 == 0 {
+				f := vowel[k] + (next[k]-vowel[k])*share
+				radius[k] = math.Exp(-math.Pi * (60 + 40*float64(k)) / float64(rate))
+				turn[k] = 2 * radius[k] * math.Cos(2*math.Pi*f/float64(rate))
+			}
+			r := radius[k]
+			y := (1-r)*v + turn[k]*state[k][0] - r*r*state[k][1]
 			state[k][1], state[k][0] = state[k][0], y
 			v = y
 		}

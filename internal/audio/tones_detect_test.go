@@ -29,11 +29,11 @@ func toneCount(heard []Tone, tone Tone) (n int) {
 	return n
 }
 
-// beepCall is a voicemail: two seconds of greeting, a pause, the beep at an odd
+// beepCall is a voicemail: a second of greeting, a pause, the beep at an odd
 // place in its frame, then the quiet of a machine that records.
 func beepCall(rate Rate, seed uint64, hertz float64, length time.Duration, level, noise float64) (signal []int16, end int) {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	signal = lineVoice(rate, seed, 90+float64(seed%7)*25, 2*int(rate))
+	signal = lineVoice(rate, seed, 90+float64(seed%7)*25, int(rate))
 	signal = append(signal, make([]int16, int(rate)/5+rng.IntN(rate.FrameSamples()))...)
 	beep := NewBeep(rate, hertz, length)
 	for i := range beep.waves {
@@ -42,7 +42,7 @@ func beepCall(rate Rate, seed uint64, hertz float64, length time.Duration, level
 	beep.waves[1] = oscillator{}
 	signal = append(signal, toneRun(beep, rate, length)...)
 	end = len(signal)
-	signal = append(signal, make([]int16, int(rate))...)
+	signal = append(signal, make([]int16, int(rate)/2)...)
 	if noise > 0 {
 		signal = lineAdd(signal, lineNoise(seed, noise*math.Pow(10, (level-3)/20), len(signal)))
 	}
@@ -67,7 +67,7 @@ func TestBeepIsFoundOnce(t *testing.T) {
 	} {
 		tried, found, late := 0, 0, time.Duration(0)
 		for i, hertz := range frequencies {
-			for j, ms := range []int{120, 150, 200, 320, 500, 1000, 1500} {
+			for j, ms := range []int{120, 200, 500, 1500} {
 				signal, end := beepCall(c.rate, uint64(100*i+j), hertz, time.Duration(ms)*time.Millisecond, c.level, c.noise)
 				if c.line {
 					wire := make([]byte, len(signal))
@@ -102,10 +102,10 @@ func TestSpeechIsNoBeep(t *testing.T) {
 	for seed := range uint64(12) {
 		pitch := 85 + 20*float64(seed)
 		for _, rate := range []Rate{Rate8k, Rate16k} {
-			voice := lineVoice(rate, seed, pitch, 30*int(rate))
+			voice := lineVoice(rate, seed, pitch, 20*int(rate))
 			heard := toneHeard(t, rate, voice)
 			require.Zero(t, len(heard)-toneCount(heard, ToneNone), "pitch %.0f", pitch)
-			seconds += 30
+			seconds += 20
 		}
 	}
 	t.Logf("no tone in %d s of speech-like sound", seconds)

@@ -32,8 +32,9 @@ func wavChannels(t testing.TB, file io.ReaderAt, size int64) (left, right []int1
 		require.NoError(t, err)
 	}
 	require.Equal(t, int(w.Frames()), n)
+	left, right = make([]int16, n), make([]int16, n)
 	for i := range n {
-		left, right = append(left, both[2*i]), append(right, both[2*i+1])
+		left[i], right[i] = both[2*i], both[2*i+1]
 	}
 	return left, right, w
 }
@@ -154,8 +155,10 @@ func TestRecorderSurvivesCrash(t *testing.T) {
 	n := 160
 	for i := range 1500 {
 		require.NoError(t, r.Customer(time.Duration(i)*FrameDuration, voice[i*n:(i+1)*n]))
-		size := fileSize(t, f)
-		left, _, w := wavChannels(t, f, size)
+		if i%23 != 0 { // every phase of the half seconds in the end
+			continue
+		}
+		left, _, w := wavChannels(t, f, fileSize(t, f))
 		require.False(t, w.Repaired(), "the header is true between writes")
 		require.True(t, equalSamples(voice[:len(left)], left))
 		require.LessOrEqual(t, (i+1)*n-len(left), 8000, "at most a second is in memory")
@@ -167,8 +170,8 @@ func TestWAVCutAnywhereStillOpens(t *testing.T) {
 	f := wavFile(t)
 	r, err := NewRecorder(f, Rate8k)
 	require.NoError(t, err)
-	customer, assistant := lineVoice(Rate8k, 3, 140, 10*8000), lineVoice(Rate8k, 4, 90, 10*8000)
-	for i := range 500 {
+	customer, assistant := lineVoice(Rate8k, 3, 140, 3*8000), lineVoice(Rate8k, 4, 90, 3*8000)
+	for i := range 150 {
 		at := time.Duration(i) * FrameDuration
 		require.NoError(t, r.Customer(at, customer[160*i:160*(i+1)]))
 		require.NoError(t, r.Assistant(at, assistant[160*i:160*(i+1)]))

@@ -95,20 +95,19 @@ func (d *G722Decoder) Reset() {
 func (d *G722Decoder) Decode(dst []int16, src []byte) int {
 	n := min(len(dst)/2, len(src))
 	for i := range n {
-		code := int(src[i])
-		low, high := code&0x3f, code>>6
+		lowCode, highCode := int(src[i]&0x3f), int(src[i]>>6)
 
 		// INVQBL: the listener hears all six bits, though the predictor learns
 		// from the upper four only.
-		heard := d.low.prediction + d.low.step*g722LowOutputs6[low]>>15
-		heard = max(-16384, min(16383, heard))
-		d.low.adaptLow(low)
+		low := d.low.prediction + d.low.step*g722LowOutputs6[lowCode]>>15
+		low = max(-16384, min(16383, low))
+		d.low.adaptLow(lowCode)
 
-		whistle := d.high.prediction + d.high.step*g722HighOutputs[high]>>15
-		whistle = max(-16384, min(16383, whistle))
-		d.high.adaptHigh(high)
+		high := d.high.prediction + d.high.step*g722HighOutputs[highCode]>>15
+		high = max(-16384, min(16383, high))
+		d.high.adaptHigh(highCode)
 
-		dst[2*i], dst[2*i+1] = d.join.synthesise(heard, whistle)
+		dst[2*i], dst[2*i+1] = d.join.synthesise(low, high)
 	}
 	return 2 * n
 }

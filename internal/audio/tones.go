@@ -6,7 +6,7 @@ import (
 )
 
 // Levels of tones are in dB of a full-scale sine. A telephone line calls its
-// reference 0 dBm0, which lies about 3 dB below full scale (G.711 section 8).
+// reference 0 dBm0, which lies 3.14 dB (A-law) or 3.17 dB below full scale (G.711).
 const (
 	beepLevel     = -12.0
 	ringbackLevel = -22.0 // -19 dBm0 of each frequency

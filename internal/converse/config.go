@@ -38,6 +38,10 @@ type Config struct {
 	OptOutHint string
 	// OptOutDigit is the key that refuses further calls; 0 means none.
 	OptOutDigit byte
+	// InbandDigits has keys recognised in the sound, for lines without telephone-events.
+	InbandDigits bool
+	// Ambience is shared by all calls of a process, for it renders each background once.
+	Ambience *audio.Ambience
 	// Hints are words that the transcriber should expect.
 	Hints []string
 

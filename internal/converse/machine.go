@@ -45,6 +45,8 @@ const (
 	machineEvidence = 4
 	// dialogue turns make a person.
 	dialogue = 3
+	// greetingLimit is longer than any greeting of a machine.
+	greetingLimit = time.Minute
 	// messageAfter the end of a machine's greeting a message is left without a beep.
 	messageAfter = 2500 * time.Millisecond
 )
@@ -150,6 +152,12 @@ func (m *machine) suspect() bool {
 }
 
 func (m *machine) verdict() Answerer { return m.answer }
+
+// listening reports that a tone would still mean something. Looking for one costs
+// more than all else in a frame, so it ends with the doubt.
+func (m *machine) listening(since time.Duration) bool {
+	return m.message || !m.inbound && !m.settled && since < greetingLimit
+}
 
 // judgeMachine acts on the verdict when it changes.
 func (c *Conversation) judgeMachine() {

@@ -72,7 +72,7 @@ func pickUpScene(line string) scene {
 			a.InitialMessage = "Hello, this is Acme about your appointment. Do you have a minute?"
 		},
 		customer: script, beepAt: beep, words: wording{final: 151 * ms, partial: 151 * ms}, model: always("It is about tomorrow.", 201*ms), speaker: speaking{first: 101 * ms},
-		until: 30 * time.Second,
+		until: script[len(script)-1].to + 4*time.Second,
 	}
 }
 
@@ -94,7 +94,7 @@ func TestPromiseC7VoicemailAndPeopleAreTold(t *testing.T) {
 	require.Len(t, humanGreetings, 50)
 	require.Len(t, machineGreetings, 50)
 	var falseMachines, missed []string
-	for _, line := range humanGreetings {
+	for _, line := range humanGreetings[:fewer(50)] {
 		o := pickUpScene(line).play(t)
 		require.NotEmpty(t, o.AnsweredBy)
 		if o.AnsweredBy == AnsweredByMachine {
@@ -104,7 +104,7 @@ func TestPromiseC7VoicemailAndPeopleAreTold(t *testing.T) {
 		}
 	}
 	late := time.Duration(0)
-	for _, line := range machineGreetings {
+	for _, line := range machineGreetings[:fewer(50)] {
 		o := pickUpScene(line).play(t)
 		require.NotEmpty(t, o.AnsweredBy)
 		if o.AnsweredBy != AnsweredByMachine {
@@ -125,6 +125,7 @@ func TestPromiseC7VoicemailAndPeopleAreTold(t *testing.T) {
 func TestEndCallOnVoicemail(t *testing.T) {
 	t.Parallel()
 	s := pickUpScene("Hi, you've reached Tom. Please leave a message after the beep. beep")
+	s.until = 40 * time.Second
 	o := s.play(t)
 	require.Equal(t, EndVoicemail, o.EndReason)
 	require.Equal(t, BySystem, o.EndedBy)

@@ -33,6 +33,7 @@ type scene struct {
 	speaker speaking
 	tools   map[string]func(context.Context, map[string]any) (string, error)
 	beepAt  time.Duration
+	noise   func(frame []int16) // on the customer's line
 }
 
 // says is a stretch of the customer's voice; without words it is a cough.
@@ -185,6 +186,7 @@ func (s scene) run(t testing.TB) *outcome {
 		},
 		Watch: func(e Event) { out.events = append(out.events, e) },
 	}
+	cfg.senses.own, cfg.senses.sent = func([]int16) bool { return false }, func([]int16) {}
 	cfg.senses.voice = func(frame []int16) bool { return frame[0] == voicedMark }
 	cfg.senses.beep = func(frame []int16) bool { return frame[0] == beepMark }
 	if s.assistant != nil {
@@ -226,6 +228,9 @@ func (s scene) telephone(c *Conversation, line *scriptLine) {
 		next = next.Add(20 * ms)
 		time.Sleep(time.Until(next))
 		clear(frame)
+		if s.noise != nil {
+			s.noise(frame)
+		}
 		for from < len(s.customer) && s.customer[from].to < at {
 			from++
 		}

@@ -52,7 +52,8 @@ func (e *ear) text() string {
 // listen takes the customer's 20 ms.
 func (c *Conversation) listen(in []int16) {
 	e := &c.ear
-	if c.senses.voice(in) && !c.senses.own(in) {
+	voice, own := c.senses.voice(in), c.senses.own(in)
+	if voice && !own {
 		e.unvoiced = 0
 		e.last = c.now
 		e.voiced += audio.FrameDuration
@@ -64,7 +65,7 @@ func (c *Conversation) listen(in []int16) {
 			c.speechPaused()
 		}
 	}
-	if c.senses.beep(in) {
+	if c.machine.listening(c.now-c.answered) && c.senses.beep(in) {
 		c.beeped()
 	}
 	if key, ok := c.senses.digit(in); ok {

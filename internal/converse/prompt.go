@@ -1,11 +1,6 @@
 package converse
 
-import (
-	"strings"
-	"time"
-
-	"parley"
-)
+import "strings"
 
 // prompt is everything the model is told for its next answer.
 func (c *Conversation) prompt(messages []Message) Prompt {
@@ -104,19 +99,3 @@ func (c *Conversation) noticeEnded() {
 	c.result.NoticeEnded = c.sinceAnswer(c.now)
 	c.watch(Event{NoticeEnded: true})
 }
-
-// extraction is a post-call schema as a model is asked to fill it.
-func extraction(schema []parley.Param) []ParamSpec {
-	specs := make([]ParamSpec, len(schema))
-	for i, p := range schema {
-		kind := p.Type
-		if kind == "bool" {
-			kind = "boolean"
-		}
-		specs[i] = ParamSpec{Name: p.Name, Type: kind, Description: p.Description}
-	}
-	return specs
-}
-
-// evaluationLimit bounds one attempt at an evaluation; nobody is waiting on a line.
-const evaluationLimit = 60 * time.Second

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"math"
+	"slices"
 
 	"parley/internal/audio"
 )
@@ -13,8 +14,6 @@ type decimator struct {
 	every int
 	taps  []float32
 	line  []float32 // the samples the filter still sees, and those not yet used
-	fill  int
-	skip  int // samples until the next output
 	out   []float32
 }
 
@@ -25,57 +24,58 @@ func newDecimator(rate audio.Rate) *decimator {
 	if d.every == 1 {
 		return d
 	}
-	n := 8*d.every + 1
-	d.taps = make([]float32, n)
-	sum := 0.0
-	w := make([]float64, n)
-	for i := range w {
-		x := float64(i-n/2) / float64(d.every)
-		w[i] = 0.54 + 0.46*math.Cos(math.Pi*float64(i-n/2)/float64(n/2))
+	half := 2 * d.every
+	weights, sum := make([]float64, 2*half+1), 0.0
+	for i := range weights {
+		x := float64(i-half) / float64(d.every)
+		weights[i] = 0.54 + 0.46*math.Cos(math.Pi*float64(i-half)/float64(half))
 		if x != 0 {
-			w[i] *= math.Sin(math.Pi*x) / (math.Pi * x)
+			weights[i] *= math.Sin(math.Pi*x) / (math.Pi * x)
 		}
-		sum += w[i]
+		sum += weights[i]
 	}
-	for i := range w {
-		d.taps[i] = float32(w[i] / sum)
+	for _, w := range weights {
+		d.taps = append(d.taps, float32(w/sum))
 	}
-	d.line = make([]float32, n+rate.FrameSamples())
+	d.line = make([]float32, 2*half, 2*half+d.every+rate.FrameSamples())
 	return d
 }
 
 // push takes samples and returns those at 8 kHz, valid until the next push.
 func (d *decimator) push(samples []int16) []float32 {
-	d.out = d.out[:0]
 	if d.every == 1 {
-		for _, s := range samples {
-			d.out = append(d.out, float32(s))
+		d.out = slices.Grow(d.out[:0], len(samples))[:len(samples)]
+		out := d.out[:len(samples)]
+		for i, s := range samples {
+			out[i] = float32(s)
 		}
-		return d.out
+		return out
 	}
+	d.out = d.out[:0]
 	for _, s := range samples {
-		if d.fill == len(d.line) {
-			keep := len(d.taps) - 1
-			copy(d.line, d.line[d.fill-keep:])
-			d.fill = keep
-		}
-		d.line[d.fill] = float32(s)
-		d.fill++
-		if d.skip > 0 {
-			d.skip--
-			continue
-		}
-		d.skip = d.every - 1
-		if d.fill < len(d.taps) {
-			d.out = append(d.out, 0)
-			continue
-		}
-		var sum float32
-		window := d.line[d.fill-len(d.taps) : d.fill]
-		for i, t := range d.taps {
-			sum += t * window[i]
-		}
-		d.out = append(d.out, sum)
+		d.line = append(d.line, float32(s))
 	}
+	at := 0
+	for ; at+len(d.taps) <= len(d.line); at += d.every {
+		d.out = append(d.out, dot(d.taps, d.line[at:]))
+	}
+	d.line = d.line[:copy(d.line, d.line[at:])]
 	return d.out
+}
+
+// dot is the sum of products. Four sums side by side keep the processor busy.
+func dot(a, b []float32) float32 {
+	b = b[:len(a)]
+	var s0, s1, s2, s3 float32
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += a[0] * b[0]
+		s1 += a[1] * b[1]
+		s2 += a[2] * b[2]
+		s3 += a[3] * b[3]
+		a, b = a[4:], b[4:]
+	}
+	for i, x := range a {
+		s0 += x * b[i]
+	}
+	return s0 + s1 + s2 + s3
 }

@@ -16,16 +16,22 @@ const (
 	// fainter than any telephone makes a person who speaks into it, and most
 	// likely our own voice coming back.
 	gateLevel  = 130.0
+	gateEnergy = windowSamples * gateLevel * gateLevel
 	faintLevel = 246.0
+	// A tone of amplitude a has the power a*a/2 and the energy (32a)^2 in its bin.
+	faintEnergy = 2048 * toneShare * faintLevel * faintLevel
 
 	startTolerance  = 3    // of the eight first chips
 	strongTolerance = 1    // with no more misses, a start is one for certain
 	plausible       = 0.58 // mean purity of a start; noise has 0.52
 	certain         = 0.70
-	inStep          = 0.60 // purity below which a lane is taken for the wrong one
+	inStep          = 0.75 // purity below which a lane is taken for the wrong one
 	pauseSymbols    = 10   // a pause after which speech may start at any hop
 	lostSymbols     = 12   // a pause after which a word begun is a word lost
 	maxStarts       = 8
+
+	recallHops    = 24 * lanes
+	recallSamples = recallHops*hopSamples + windowSamples
 )
 
 // symbol flags.
@@ -69,8 +75,9 @@ type decoder struct {
 	locked   int // the lane in use, or -1
 	quiet    int // hops since the gate was last open
 	ended    int // symbol in which the last word ended
-	buffer   [1024]float32
+	buffer   [4096]float32
 	fill     int
+	astray   bool // the lane in use has missed a word
 	energies [4]float32
 	lanes    [lanes]lane
 	events   []event
@@ -82,7 +89,7 @@ type decoder struct {
 func newDecoder(book *codebook, spectrum *spectrum) *decoder {
 	d := &decoder{
 		book: book, spectrum: spectrum, locked: -1, ended: -1,
-		fill: windowSamples, events: make([]event, 0, 8),
+		fill: recallSamples, events: make([]event, 0, 8),
 	}
 	for i := range d.lanes {
 		d.lanes[i].mean = inStep
@@ -95,8 +102,8 @@ func (d *decoder) push(samples []float32) {
 	d.events = d.events[:0]
 	for len(samples) > 0 {
 		if d.fill == len(d.buffer) {
-			copy(d.buffer[:windowSamples], d.buffer[d.fill-windowSamples:])
-			d.fill = windowSamples
+			copy(d.buffer[:recallSamples], d.buffer[d.fill-recallSamples:])
+			d.fill = recallSamples
 		}
 		// Hops end where the buffer's offset is a multiple of their size.
 		n := copy(d.buffer[d.fill:d.fill+hopSamples-d.fill%hopSamples], samples)
@@ -110,34 +117,39 @@ func (d *decoder) push(samples []float32) {
 
 // hop looks at the symbol that ends with this hop.
 func (d *decoder) hop() {
-	var energy float32
-	for _, x := range (*[hopSamples]float32)(d.buffer[d.fill-hopSamples:]) {
-		energy += x * x
-	}
-	d.energies[d.hops&3] = energy
-	energy = d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3]
-	which, at := d.hops%lanes, d.hops/lanes
+	x := (*[hopSamples]float32)(d.buffer[d.fill-hopSamples:])
+	d.energies[d.hops&3] = dot(x[:], x[:])
+	energy := d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3]
+	hop := d.hops
 	d.hops++
-	if energy < windowSamples*gateLevel*gateLevel {
+	if energy < gateEnergy {
 		d.quiet++
-		d.silence(which, at)
-		return
+		d.silence(hop)
+	} else {
+		d.quiet = 0
+		d.sound(hop, d.fill)
 	}
-	d.quiet = 0
+	if l := d.locked; l >= 0 && (d.astray || l == hop%lanes && d.lanes[l].mean < inStep) {
+		d.unlock()
+		d.recall(l)
+	}
+	d.astray = false
+}
+
+// sound hears the symbol that ends with a hop, which ends at a place of the buffer.
+func (d *decoder) sound(hop, end int) {
+	which, at := hop%lanes, hop/lanes
 	if d.locked >= 0 && d.locked != which {
 		return
 	}
 	l := &d.lanes[which]
-	d.measure(l, at)
+	d.measure(l, at, (*[windowSamples]float32)(d.buffer[end-windowSamples:]))
 	d.begin(l, at)
 	d.finish(which, at)
-	if d.locked == which && l.mean < inStep {
-		d.unlock()
-	}
 }
 
 // silence passes a symbol in which nothing is to be heard.
-func (d *decoder) silence(which, at int) {
+func (d *decoder) silence(hop int) {
 	switch {
 	case d.quiet > ringSize*lanes:
 		return // every lane is empty
@@ -146,6 +158,12 @@ func (d *decoder) silence(which, at int) {
 	case d.quiet == lostSymbols*lanes:
 		d.abandon()
 	}
+	d.pass(hop)
+}
+
+// pass counts a symbol without sound.
+func (d *decoder) pass(hop int) {
+	which, at := hop%lanes, hop/lanes
 	if d.locked >= 0 && d.locked != which {
 		return
 	}
@@ -157,9 +175,9 @@ func (d *decoder) silence(which, at int) {
 }
 
 // measure hears a symbol in a lane.
-func (d *decoder) measure(l *lane, at int) {
+func (d *decoder) measure(l *lane, at int, window *[windowSamples]float32) {
 	var energies [groups * groupTones]float32
-	d.spectrum.measure((*[windowSamples]float32)(d.buffer[d.fill-windowSamples:]), &energies)
+	d.spectrum.measure(window, &energies)
 	var data, chip, flags byte
 	var chosen, all float32
 	for g := groups - 1; g >= 0; g-- {
@@ -191,7 +209,7 @@ func (d *decoder) measure(l *lane, at int) {
 	l.chips.push(chip)
 	l.data[i], l.flags[i], l.level[i] = data, flags|heard, chosen
 	l.purity[i] = uint8(purity * 255)
-	l.mean += 0.1 * (purity - l.mean)
+	l.mean += 0.25 * (purity - l.mean)
 }
 
 // begin notes a place where a word may have begun eight symbols ago.
@@ -204,26 +222,28 @@ func (d *decoder) begin(l *lane, at int) {
 	if first <= d.ended {
 		return
 	}
-	purity := l.clarity(first, startChips)
+	purity, loud := l.clarity(first, startChips)
 	if purity < plausible {
 		return
 	}
-	l.add(start{at: first, strong: misses <= strongTolerance && purity >= certain})
+	l.add(start{at: first, strong: misses <= strongTolerance && purity >= certain && loud})
 }
 
-// clarity is the mean purity of n symbols that were heard at all.
-func (l *lane) clarity(first, n int) float32 {
-	sum, count := 0, 0
+// clarity is the mean purity of n symbols, and whether they were loud enough to
+// be meant for us. Symbols that were not heard count only by being too many.
+func (l *lane) clarity(first, n int) (purity float32, loud bool) {
+	sum, count, level := 0, 0, float32(0)
 	for i := first; i < first+n; i++ {
-		if l.flags[i&ringMask]&heard != 0 {
-			sum += int(l.purity[i&ringMask])
+		if r := i & ringMask; l.flags[r]&heard != 0 {
+			sum += int(l.purity[r])
+			level += l.level[r]
 			count++
 		}
 	}
 	if 2*count < n {
-		return 0
+		return 0, false
 	}
-	return float32(sum) / float32(255*count)
+	return float32(sum) / float32(255*count), level >= float32(count)*faintEnergy
 }
 
 // add keeps a start, in place of the oldest weak one if there are too many.
@@ -262,8 +282,9 @@ func (d *decoder) finish(which, at int) {
 			}
 			continue
 		}
-		if s.expected && n == minSymbols && l.clarity(s.at, n) >= certain {
-			s.strong = true
+		if s.expected && n == minSymbols {
+			purity, loud := l.clarity(s.at, n)
+			s.strong = s.strong || purity >= certain && loud
 		}
 		if n >= minSymbols && d.try(l, s.at, n) {
 			d.understood(which, at)
@@ -301,7 +322,11 @@ func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
 			suspects = append(suspects, i)
 		}
 	}
-	if !d.book.rs.repair(&d.repairer, word, parity, suspects) || d.faint(l, word, first) {
+	if !d.book.rs.repair(&d.repairer, word, parity, suspects) {
+		return false
+	}
+	last, loud := d.proof(l, word, first)
+	if !loud {
 		return false
 	}
 	header, text := d.book.read(word, n-parity)
@@ -310,30 +335,40 @@ func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
 	}
 	d.events = append(d.events, event{header: header, size: len(text)})
 	copy(d.events[len(d.events)-1].text[:], text)
+	d.ended = last
 	return true
 }
 
-// faint says whether a repaired word was too quiet, going by the symbols that came
-// through unharmed: others may be loud because somebody else spoke over them.
-func (d *decoder) faint(l *lane, word []byte, first int) bool {
+// proof finds the last symbol of a repaired word that came through unharmed, and
+// whether those that did were loud enough: others may be loud because somebody
+// else spoke over them.
+func (d *decoder) proof(l *lane, word []byte, first int) (last int, loud bool) {
 	level, count := float32(0), float32(0)
 	for i, c := range word {
 		r := (first + i) & ringMask
 		if l.flags[r]&heard != 0 && l.data[r]^d.book.whiten[i] == c {
 			level += l.level[r]
 			count++
+			last = first + i
 		}
 	}
-	// A tone of amplitude a has the power a*a/2 and the energy (32a)^2 in its bin.
-	return level < count*2048*toneShare*faintLevel*faintLevel
+	return last, level >= count*faintEnergy
 }
 
-// understood ends a word: whatever else seemed to begin in it was part of it, and
-// the next one begins after the pause it names.
+// understood ends a word: what else seemed to begin in it was part of it. What
+// began after its last unharmed symbol was not: the word was cut off there, and
+// repaired from what came before. The next one begins after the pause it names.
 func (d *decoder) understood(which, at int) {
-	d.ended = at
 	for i := range d.lanes {
-		d.lanes[i].count = 0
+		l := &d.lanes[i]
+		kept := 0
+		for _, s := range l.starts[:l.count] {
+			if s.at > d.ended {
+				l.starts[kept] = s
+				kept++
+			}
+		}
+		l.count = kept
 	}
 	best := which
 	if d.locked < 0 {
@@ -357,10 +392,8 @@ func (d *decoder) understood(which, at int) {
 
 // unlock measures every lane again.
 func (d *decoder) unlock() {
-	keep := d.locked
-	d.locked = -1
 	for i := range d.lanes {
-		if i == keep {
+		if i == d.locked {
 			continue
 		}
 		l := &d.lanes[i]
@@ -369,6 +402,23 @@ func (d *decoder) unlock() {
 		l.chips = chips{}
 		l.count = 0
 		l.mean = inStep
+	}
+	d.locked = -1
+}
+
+// recall listens again, in all lanes but the one that was in use, to what the
+// buffer still holds: the speech fell out of step before anybody noticed.
+func (d *decoder) recall(used int) {
+	for hop := max(0, d.hops-recallHops, (d.ended+1)*lanes); hop < d.hops; hop++ {
+		if hop%lanes == used {
+			continue
+		}
+		end := d.fill - (d.hops-1-hop)*hopSamples
+		if x := d.buffer[end-windowSamples : end]; dot(x, x) < gateEnergy {
+			d.pass(hop)
+		} else {
+			d.sound(hop, end)
+		}
 	}
 }
 
@@ -396,9 +446,7 @@ func (d *decoder) abandon() {
 // lane in use is the wrong one.
 func (d *decoder) lose() {
 	d.events = append(d.events, event{lost: true})
-	if d.locked >= 0 {
-		d.unlock()
-	}
+	d.astray = true
 }
 
 // midWord says whether a word has certainly begun and not yet ended.

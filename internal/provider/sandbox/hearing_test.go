@@ -2,9 +2,12 @@ package sandbox
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"parley/internal/audio"
 	"parley/internal/converse"
@@ -54,6 +57,9 @@ func TestWordsSurviveTheLine(t *testing.T) {
 				got, damaged, _ := transcribe(t, p, audio.Rate8k, c.line(random, x))
 				n, ok, bad := score(text, got)
 				total, recovered, invented = total+n, recovered+ok, invented+bad
+				if c.least == 1 {
+					require.False(t, damaged, "damage where there was none: %q became %q", text, got)
+				}
 				if ok < n {
 					require.True(t, damaged, "lost words without saying so: %q became %q", text, got)
 				}
@@ -64,4 +70,144 @@ func TestWordsSurviveTheLine(t *testing.T) {
 			require.GreaterOrEqual(t, rate, c.least)
 		})
 	}
+}
+
+// TestRates: the same speech at any sampling rate.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	for _, rate := range []audio.Rate{audio.Rate8k, audio.Rate16k, audio.Rate24k, audio.Rate48k} {
+		random := rand.New(rand.NewPCG(5, uint64(rate)))
+		text := chatter(random, 60)
+		x, _ := speak(t, p, converse.Utterance{Text: text, Rate: rate})
+		got, damaged, _ := transcribe(t, p, rate, through(offset, noisy(20, white), lossy(rate, 0.02))(random, x))
+		require.Equal(t, text, got, "at %d Hz", rate)
+		require.False(t, damaged)
+	}
+	_, err := p.Transcriber().Listen(t.Context(), converse.ListenOptions{Rate: 44100}, func(converse.Heard) {})
+	require.ErrorContains(t, err, "sandbox transcriber: no sampling rate of 44100 Hz")
+	require.ErrorContains(t, p.Speaker().Speak(t.Context(), converse.Utterance{Text: "x", Rate: 44100}, func(converse.Sound) {}), "44100")
+}
+
+// TestAnyText: whatever can be written can be said.
+func TestAnyText(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	for _, text := range []string{
+		"I",
+		"Hello, this is Acme! Do you have a minute?",
+		"Your order 4711 costs €12.50 (incl. VAT) — \"really\"?",
+		"Grüße aus Köln: schöne Straße.",
+		"Здравствуйте, чем могу помочь?",
+		"您好，請問有什麼可以幫您的嗎？今天天氣很好我們去公園散步吧。",
+		"नमस्ते, मैं आपकी क्या सहायता कर सकता हूँ।",
+		"مرحبا، كيف يمكنني مساعدتك؟",
+		"Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft ist lang.",
+		"👩‍👩‍👧‍👦 🇩🇪 emoji",
+		"https://example.com/a?b=c&d=%20#e",
+		"… damage said aloud …",
+	} {
+		x, words := speak(t, p, converse.Utterance{Text: text, Rate: audio.Rate8k, Voice: "bass"})
+		got, damaged, _ := transcribe(t, p, audio.Rate8k, x)
+		require.Equal(t, text, got)
+		require.False(t, damaged, text)
+		require.Len(t, words, len(strings.Fields(text)))
+	}
+	for _, text := range []string{"", " \n\t ", "\x00\x01"} {
+		x, words := speak(t, p, converse.Utterance{Text: text, Rate: audio.Rate8k})
+		require.Empty(t, x)
+		require.Empty(t, words)
+	}
+	x, _ := speak(t, p, converse.Utterance{Text: "bad \xff\xfe bytes\x00\nhere", Rate: audio.Rate8k})
+	got, _, _ := transcribe(t, p, audio.Rate8k, x)
+	require.Equal(t, "bad \uFFFD bytes here", got)
+}
+
+func TestAnyTextProperty(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	rapid.Check(t, func(r *rapid.T) {
+		text := rapid.StringN(0, 40, 120).Draw(r, "text")
+		speed := rapid.Float64Range(0.5, 2).Draw(r, "speed")
+		skip := rapid.IntRange(0, 500).Draw(r, "offset")
+		x, words := speak(t, p, converse.Utterance{Text: text, Rate: audio.Rate8k, Speed: speed})
+		got, damaged, _ := transcribe(t, p, audio.Rate8k, append(make([]int16, skip), x...))
+		want := strings.Join(strings.Fields(printable(text)), " ")
+		require.Equal(r, want, got)
+		require.False(r, damaged)
+		require.Len(r, words, len(strings.Fields(want)))
+	})
+}
+
+// TestInterrupted: speech that stops anywhere gives the words before, never
+// another one, and says that something was cut off if enough of it was heard.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	rapid.Check(t, func(r *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
+		text := chatter(random, 8)
+		x, words := speak(t, p, converse.Utterance{Text: text, Rate: audio.Rate8k})
+		stop := rapid.IntRange(0, len(x)).Draw(r, "stop")
+		got, damaged, _ := transcribe(t, p, audio.Rate8k, append(make([]int16, random.IntN(300)), x[:stop]...))
+		at := audio.Rate8k.Duration(stop)
+		var whole []string
+		inside := time.Duration(0)
+		for _, w := range words {
+			// The last milliseconds of a word are needed, but not all of them.
+			if w.End+2*time.Millisecond <= at {
+				whole = append(whole, w.Text)
+			} else if w.Start < at {
+				inside = at - w.Start
+			}
+		}
+		heard := strings.Fields(strings.ReplaceAll(got, Damage, " "))
+		if len(heard) > len(whole) { // enough of the last one came to repair it
+			require.Equal(r, strings.Fields(text)[:len(heard)], heard)
+			require.Equal(r, len(whole)+1, len(heard))
+			return
+		}
+		require.Equal(r, strings.Join(whole, " "), strings.Join(heard, " "))
+		if inside > 120*time.Millisecond {
+			require.True(r, damaged, "%q cut after %s", text, at)
+			require.True(r, strings.HasSuffix(got, Damage), got)
+		}
+	})
+}
+
+// TestOneAfterAnother: utterances cut short and followed at once by others, out of
+// step with them, as after an interruption.
+func TestOneAfterAnother(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	random := rand.New(rand.NewPCG(4, 4))
+	var total, recovered, invented int
+	for range 100 {
+		a, b := chatter(random, 6), chatter(random, 10)
+		x, _ := speak(t, p, converse.Utterance{Text: a, Rate: audio.Rate8k})
+		y, _ := speak(t, p, converse.Utterance{Text: b, Rate: audio.Rate8k, Voice: "tenor"})
+		x = x[:len(x)/2+random.IntN(len(x)/2)]
+		gap := []int{0, random.IntN(80), random.IntN(2000)}[random.IntN(3)]
+		x = append(append(x, make([]int16, gap)...), y...)
+		got, _, _ := transcribe(t, p, audio.Rate8k, x)
+		n, ok, _ := score(b, got)
+		_, _, bad := score(a+" "+b, got)
+		total, recovered, invented = total+n, recovered+ok, invented+bad
+	}
+	t.Logf("second utterance: recovered %.2f %% of %d words, invented %d", 100*float64(recovered)/float64(total), total, invented)
+	require.Zero(t, invented)
+	require.GreaterOrEqual(t, float64(recovered)/float64(total), 0.98)
+}
+
+// TestOwnEchoAlone: while the customer is silent, our own voice coming back 25 dB
+// down is nobody's words.
+func TestOwnEchoAlone(t *testing.T) {
+	t.Parallel()
+	p := New(Options{})
+	random := rand.New(rand.NewPCG(8, 4))
+	x := through(echoing(t, p, -25), companded(false))(random, make([]int16, 20*8000))
+	got, damaged, all := transcribe(t, p, audio.Rate8k, x)
+	require.Empty(t, got)
+	require.False(t, damaged)
+	require.Len(t, all, 1, "only the answer to Flush")
 }

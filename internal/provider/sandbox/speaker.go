@@ -61,7 +61,6 @@ func (s *Speaker) begin(ctx context.Context, fault Fault) error {
 
 // word speaks the word at i, all pieces of it, and says where the next one is.
 func (t *throat) word(script []coded, i int) (converse.Sound, int) {
-	per := t.w.rate.Samples(symbolTime)
 	begin, text, length, spoken := t.at, script[i].word, 0, 0
 	end := i
 	for {
@@ -72,12 +71,12 @@ func (t *throat) word(script []coded, i int) (converse.Sound, int) {
 			break
 		}
 	}
-	samples := make([]int16, 0, length*per)
+	samples := make([]int16, 0, length*t.w.symbol)
 	for ; i < end; i++ {
 		samples = t.say(samples, &script[i])
 	}
 	return converse.Sound{Samples: samples, Words: []converse.SpokenWord{{
-		Text: text, Start: t.w.rate.Duration(begin), End: t.w.rate.Duration(begin + spoken*per),
+		Text: text, Start: t.w.rate.Duration(begin), End: t.w.rate.Duration(begin + spoken*t.w.symbol),
 	}}}, end
 }
 

@@ -29,8 +29,8 @@ const (
 	lowestVoiced = 250  // Hz
 	topVoiced    = 565  // Hz: higher ones would leak into the lowest coded tones
 	lastTone     = firstTone + groups*groupTones
-	waveSize     = 1024
-	waveShift    = 32 - 10
+	turnSize     = 1024
+	turnShift    = 32 - 10
 	passage      = 1000 // parts of a second that the passage between symbols takes
 	syllable     = 20   // symbols
 	shallow      = 0.55 // how loud the edge of a syllable is
@@ -41,32 +41,37 @@ var pitches = map[string]float64{"soprano": 262, "alto": 196, "tenor": 131, "bas
 
 const defaultVoice = "alto"
 
+// Of a mixture of m equal tones with the power p, each has the amplitude sqrt(2p/m):
+// here sqrt(2 * 0.65 / 5).
+const toneAmplitude = 0.5099
+
 // waves are the sounds of one sampling rate. They never change once made.
 type waves struct {
-	rate    audio.Rate
-	period  int       // samples of one turn of toneStep
-	sine    []float32 // one turn of toneStep
-	voice   [waveSize]float32
-	fade    []float32 // of the passage from one symbol to the next
-	perTone [lastTone]int
+	rate   audio.Rate
+	period int                 // samples of one turn of toneStep, after which every tone repeats
+	symbol int                 // samples of a symbol
+	tone   [lastTone][]float32 // a symbol's length of each coded tone, from any place of its period
+	turn   [turnSize]float32   // one turn of a sine
+	fade   []float32           // of the passage from one symbol to the next
 }
 
 func newWaves(rate audio.Rate) *waves {
-	w := &waves{rate: rate, period: int(rate) / toneStep}
-	w.sine = make([]float32, w.period)
-	for i := range w.sine {
-		w.sine[i] = float32(math.Sin(2 * math.Pi * float64(i) / float64(w.period)))
+	w := &waves{rate: rate, period: int(rate) / toneStep, symbol: rate.Samples(symbolTime)}
+	for k := firstTone; k < lastTone; k++ {
+		w.tone[k] = make([]float32, w.period+w.symbol)
+		// Quadratic phases keep the tones from peaking together.
+		phase := float64(k*k) / 24
+		for i := range w.tone[k] {
+			turns := math.Mod(float64(k*i)/float64(w.period)+phase, 1)
+			w.tone[k][i] = float32(toneAmplitude * math.Sin(2*math.Pi*turns))
+		}
 	}
-	for i := range w.voice {
-		w.voice[i] = float32(math.Sin(2 * math.Pi * float64(i) / waveSize))
+	for i := range w.turn {
+		w.turn[i] = float32(math.Sin(2 * math.Pi * float64(i) / turnSize))
 	}
 	w.fade = make([]float32, int(rate)/passage)
 	for i := range w.fade {
 		w.fade[i] = float32(0.5 - 0.5*math.Cos(math.Pi*(float64(i)+0.5)/float64(len(w.fade))))
-	}
-	for k := range w.perTone {
-		// Quadratic phases keep the tones from peaking together.
-		w.perTone[k] = (k * k * w.period / 24) % w.period
 	}
 	return w
 }
@@ -76,6 +81,8 @@ func supported(rate audio.Rate) bool { return rate >= audio.Rate8k && rate%1000 
 
 // tones are the five tones of a symbol; a zero is silence.
 type tones [groups]int
+
+func (t tones) silent() bool { return t[0] == 0 }
 
 // compose chooses the tones of a symbol.
 func compose(data, chip byte) tones {
@@ -96,16 +103,23 @@ func compose(data, chip byte) tones {
 type throat struct {
 	w      *waves
 	book   *codebook
-	at     int // samples since the utterance began
-	before tones
-	pitch  float64
 	manner converse.Utterance
-	phases [8]uint32
-	steps  [8]uint32
-	voiced int
-	symbol int // symbols since the utterance began
+	pitch  float64
+	at     int   // samples since the utterance began
+	before tones // the symbol before
 	volume float32
+	// The harmonics of the pitch: where each is in its turn, how fast it turns and
+	// how strong it is.
+	voiced   int
+	phases   [maxVoiced]uint32
+	steps    [maxVoiced]uint32
+	strength [maxVoiced]float32
+	voice    []float32
+	sound    []float32 // of the symbol
+	passing  []float32 // of the symbol before, as it fades
 }
+
+const maxVoiced = 5
 
 func newThroat(w *waves, book *codebook, u converse.Utterance) *throat {
 	pitch, ok := pitches[u.Voice]
@@ -113,20 +127,33 @@ func newThroat(w *waves, book *codebook, u converse.Utterance) *throat {
 		pitch = pitches[defaultVoice]
 	}
 	t := &throat{w: w, book: book, pitch: pitch, manner: u}
+	t.voice, t.sound, t.passing = make([]float32, w.symbol), make([]float32, w.symbol), make([]float32, len(w.fade))
+	// The more alike a voice is to be, the softer its upper harmonics.
+	soften := 1 - 0.5*min(1, max(0, u.Similarity))
+	power, strength := 0.0, 1.0
+	for h := math.Ceil(lowestVoiced / pitch); h*pitch <= topVoiced; h++ {
+		t.strength[t.voiced] = float32(strength)
+		power += strength * strength / 2
+		strength *= soften
+		t.voiced++
+	}
+	for i := range t.voiced {
+		t.strength[i] *= float32(math.Sqrt((1 - toneShare) / power))
+	}
 	return t
 }
 
 // say appends a coded word and the pause behind it.
 func (t *throat) say(out []int16, c *coded) []int16 {
-	per := t.w.rate.Samples(symbolTime)
 	loud := t.loudness(c.n)
+	chips := &t.book.chips[c.n][c.grade]
 	for i := range c.n {
 		t.intone()
-		chip := t.book.chips[c.n][c.grade].at(c.n - 1 - i)
-		out = t.symbolOf(out, per, compose(c.data[i], chip), loud, i, c.n)
+		begin, end := loud*swell(float64(i), c.n), loud*swell(float64(i+1), c.n)
+		out = t.utter(out, compose(c.data[i], chips.at(c.n-1-i)), begin, end)
 	}
 	for range c.pause {
-		out = t.symbolOf(out, per, tones{}, 0, 0, 1)
+		out = t.utter(out, tones{}, 0, 0)
 	}
 	return out
 }
@@ -152,88 +179,68 @@ func swell(at float64, n int) float32 {
 // intone sets the pitch of the next symbol: it falls slowly as an utterance goes
 // on, and wavers the more the less stable the voice is.
 func (t *throat) intone() {
-	seconds := float64(t.symbol) * symbolTime.Seconds()
+	seconds := t.w.rate.Duration(t.at).Seconds()
 	fall := 0.06 * (1 - math.Exp(-seconds/2))
 	waver := 0.04 * (1 - min(1, max(0, t.manner.Stability))) * math.Sin(2*math.Pi*4.7*seconds)
-	f0 := t.pitch * (1 - fall + waver)
-	t.voiced = 0
-	for h := 1; h <= 16 && t.voiced < len(t.steps); h++ {
-		f := t.pitch * float64(h)
-		if f < lowestVoiced {
-			continue
-		}
-		if f > topVoiced {
-			break
-		}
-		t.steps[t.voiced] = uint32(f0 * float64(h) / float64(t.w.rate) * (1 << 32))
-		t.voiced++
+	pitch := t.pitch * (1 - fall + waver) / float64(t.w.rate) * (1 << 32)
+	first := math.Ceil(lowestVoiced / t.pitch)
+	for i := range t.voiced {
+		t.steps[i] = uint32(pitch * (first + float64(i)))
 	}
-	t.symbol++
 }
 
-// symbolOf appends one symbol: the i-th of n in its word, or silence.
-func (t *throat) symbolOf(out []int16, per int, now tones, loud float32, i, n int) []int16 {
-	begin, end := float32(0), float32(0)
-	if loud > 0 {
-		begin, end = loud*swell(float64(i), n), loud*swell(float64(i+1), n)
+// utter appends one symbol, or a silence of its length, whose volume goes from
+// begin to end.
+func (t *throat) utter(out []int16, now tones, begin, end float32) []int16 {
+	if now.silent() && t.before.silent() {
+		t.at += t.w.symbol
+		return append(out, make([]int16, t.w.symbol)...)
 	}
-	// Of a mixture of m equal tones with power p, each has the amplitude sqrt(2p/m).
-	tone := float32(math.Sqrt(2 * toneShare / groups))
-	voice := float32(math.Sqrt(2 * (1 - toneShare) / float64(max(1, t.voiced))))
-	var index, step, indexBefore, stepBefore [groups]int
-	for g := range groups {
-		step[g], stepBefore[g] = now[g], t.before[g]
-		index[g] = (now[g]*t.at + t.w.perTone[now[g]]) % t.w.period
-		indexBefore[g] = (t.before[g]*t.at + t.w.perTone[t.before[g]]) % t.w.period
+	t.hum()
+	t.mix(t.passing, t.before)
+	t.mix(t.sound, now)
+	for i, in := range t.w.fade {
+		t.sound[i] = t.sound[i]*in + t.passing[i]*(1-in)
 	}
-	silent, wasSilent := now[0] == 0, t.before[0] == 0
-	slope := (end - begin) / float32(per)
-	volume := begin
-	fade := t.w.fade
-	for s := range per {
-		var coded, old float32
-		if !silent {
-			for g := range groups {
-				coded += t.w.sine[index[g]]
-				if index[g] += step[g]; index[g] >= t.w.period {
-					index[g] -= t.w.period
-				}
-			}
-		}
-		in := float32(1)
-		if s < len(fade) {
-			in = fade[s]
-			if !wasSilent {
-				for g := range groups {
-					old += t.w.sine[indexBefore[g]]
-					if indexBefore[g] += stepBefore[g]; indexBefore[g] >= t.w.period {
-						indexBefore[g] -= t.w.period
-					}
-				}
-			}
-		} else if silent {
-			out = append(out, make([]int16, per-s)...)
-			break
-		}
-		var hum float32
-		for h := range t.voiced {
-			hum += t.w.voice[t.phases[h]>>waveShift]
-			t.phases[h] += t.steps[h]
-		}
-		x := volume * tone * coded * in
-		switch {
-		case silent:
-			x = t.volume * (1 - in) * (tone*old + voice*hum)
-		case wasSilent:
-			x += volume * in * voice * hum
-		default:
-			x += volume * (tone*old*(1-in) + voice*hum)
-		}
-		out = append(out, int16(x))
+	if now.silent() {
+		begin, end = t.volume, t.volume // of the symbol that fades away
+	}
+	volume, slope := begin, (end-begin)/float32(t.w.symbol)
+	for _, x := range t.sound {
+		out = append(out, int16(volume*x))
 		volume += slope
 	}
-	t.at += per
-	t.before = now
-	t.volume = end
+	t.at += t.w.symbol
+	t.before, t.volume = now, end
 	return out
+}
+
+// hum writes the harmonics of the pitch.
+func (t *throat) hum() {
+	clear(t.voice)
+	for h := range t.voiced {
+		phase, step, strength := t.phases[h], t.steps[h], t.strength[h]
+		for i := range t.voice {
+			t.voice[i] += strength * t.w.turn[phase>>turnShift]
+			phase += step
+		}
+		t.phases[h] = phase
+	}
+}
+
+// mix writes a symbol's tones and the voice under them; a silent one has neither.
+func (t *throat) mix(out []float32, s tones) {
+	if s.silent() {
+		clear(out)
+		return
+	}
+	from := t.at % t.w.period
+	a, b, c := t.w.tone[s[0]][from:], t.w.tone[s[1]][from:], t.w.tone[s[2]][from:]
+	d, e := t.w.tone[s[3]][from:], t.w.tone[s[4]][from:]
+	n := len(out)
+	a, b, c, d, e = a[:n], b[:n], c[:n], d[:n], e[:n]
+	voice := t.voice[:n]
+	for i := range out {
+		out[i] = a[i] + b[i] + c[i] + d[i] + e[i] + voice[i]
+	}
 }

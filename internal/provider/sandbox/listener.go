@@ -25,22 +25,25 @@ type Transcriber struct{ p *Provider }
 // Flush; hear must not call the listener. Nothing runs between the frames, except
 // a timer when Delays.Flush asks for one.
 func (t *Transcriber) Listen(ctx context.Context, o converse.ListenOptions, hear func(converse.Heard)) (converse.Listener, error) {
+	return t.p.listen(ctx, o, t.p.options.Delays, hear)
+}
+
+func (p *Provider) listen(ctx context.Context, o converse.ListenOptions, delays Delays, hear func(converse.Heard)) (converse.Listener, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("sandbox transcriber: %w", err)
 	}
 	if o.Rate%audio.Rate8k != 0 || o.Rate <= 0 {
 		return nil, fmt.Errorf("sandbox transcriber: no sampling rate of %d Hz, only multiples of 8000", o.Rate)
 	}
-	fault := t.p.transcriberFaults.next()
+	fault := p.transcriberFaults.next()
 	if fault.Kind == FaultError {
 		return nil, fault.err("transcriber")
 	}
-	l := &listener{
-		ctx: ctx, hear: hear, delays: t.p.options.Delays, fault: fault, previous: -1,
+	return &listener{
+		ctx: ctx, hear: hear, delays: delays, fault: fault, previous: -1,
 		decimator: newDecimator(o.Rate),
-		decoder:   newDecoder(t.p.book, t.p.spectrum),
-	}
-	return l, nil
+		decoder:   newDecoder(p.book, p.spectrum),
+	}, nil
 }
 
 // listener is one call's stream. Its clock for the end of an utterance is the

@@ -63,6 +63,12 @@ func (p *Provider) Speaker() *Speaker { return &Speaker{p} }
 // Transcriber is the sandbox's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
 
+// Model is the sandbox's language model.
+func (p *Provider) Model() *Model { return &Model{p} }
+
+// Duplex is the sandbox's speech-to-speech model.
+func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
+
 // waves are the tables of a sampling rate, made when it is first spoken at.
 func (p *Provider) waves(rate audio.Rate) (*waves, error) {
 	if !supported(rate) {

@@ -29,22 +29,30 @@ func clip(x float64) int16 { return int16(max(-32768, min(32767, math.Round(x)))
 
 // companded is a round trip through G.711's mu-law or A-law, by their formulas.
 func companded(aLaw bool) impairment {
+	var table [1 << 16]int16
+	for i := range table {
+		s := int16(i - 1<<15)
+		v := math.Abs(float64(s)) / 32768
+		if aLaw {
+			v = aLawRound(v)
+		} else {
+			v = muLawRound(v)
+		}
+		table[i] = clip(math.Copysign(v*32768, float64(s)))
+	}
 	return func(_ *rand.Rand, x []int16) []int16 {
 		out := make([]int16, len(x))
 		for i, s := range x {
-			v := math.Abs(float64(s)) / 32768
-			var y float64
-			if aLaw {
-				y = aLawRound(v)
-			} else {
-				c := math.Log1p(255*v) / math.Log(256)
-				c = math.Round(c*127) / 127
-				y = (math.Pow(256, c) - 1) / 255
-			}
-			out[i] = clip(math.Copysign(y*32768, float64(s)))
+			out[i] = table[int(s)+1<<15]
 		}
 		return out
 	}
+}
+
+func muLawRound(v float64) float64 {
+	c := math.Log1p(255*v) / math.Log(256)
+	c = math.Round(c*127) / 127
+	return (math.Pow(256, c) - 1) / 255
 }
 
 func aLawRound(v float64) float64 {

@@ -24,7 +24,7 @@ func TestNothingIsHeardInNoise(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(1, 60))
-			for _, snr := range []float64{-6, 0, 10, 20} {
+			for _, snr := range []float64{-6, 10} {
 				x := noisy(snr, sound)(random, make([]int16, samples))
 				got, damaged, _ := transcribe(t, p, audio.Rate8k, companded(false)(random, x))
 				require.Empty(t, got)
@@ -52,10 +52,15 @@ func keys(random *rand.Rand, n int) []float64 {
 
 // hum is the mains and its harmonics.
 func hum(_ *rand.Rand, n int) []float64 {
+	const period = 8000 / 50
 	out := make([]float64, n)
 	for i := range out {
+		if i >= period {
+			out[i] = out[i-period]
+			continue
+		}
 		for h := 1; h < 60; h++ {
-			out[i] += math.Sin(2*math.Pi*50*float64(h*i)/8000) / float64(h)
+			out[i] += math.Sin(2*math.Pi*float64(h*i)/period) / float64(h)
 		}
 	}
 	return out

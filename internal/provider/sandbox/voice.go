@@ -33,7 +33,7 @@ const (
 	turnShift    = 32 - 10
 	passage      = 1000 // parts of a second that the passage between symbols takes
 	syllable     = 20   // symbols
-	shallow      = 0.55 // how loud the edge of a syllable is
+	shallow      = 0.35 // how loud the edge of a syllable is; much louder, and noise suppressors take the voice for noise
 )
 
 // pitches are the voices by name, in Hz.

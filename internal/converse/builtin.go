@@ -59,6 +59,10 @@ func (c *Conversation) transferCall(r *reply, run *toolRun) {
 	}
 	r.last = true
 	r.u.then = func() { c.transfer(run, number) }
+	r.u.undone = func() {
+		r.last = false
+		c.overtaken(run, "the customer spoke before the call was handed over")
+	}
 }
 
 func (c *Conversation) transfer(run *toolRun, number string) {

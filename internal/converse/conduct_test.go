@@ -2,6 +2,9 @@ package converse
 
 import (
 	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,4 +140,32 @@ func TestUsage(t *testing.T) {
 	require.Equal(t, 10*time.Second, by[PartTranscriber].Heard)
 	require.Equal(t, [2]int{10, 4}, [2]int{by[PartModel].InputTokens, by[PartModel].OutputTokens})
 	require.GreaterOrEqual(t, by[PartSpeaker].Characters, len("Hello from Acme.")+len("Good morning to you."))
+}
+
+// TestPromiseG7NoticeFirst and G8: whatever the customer says meanwhile, the notice is
+// the first audio and whole, the way to refuse follows at once, and nothing is
+// recorded before its end.
+func TestPromiseG7G8NoticeBeforeAll(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(7, 8))
+	for range fewer(100) {
+		from := time.Duration(random.IntN(110)) * 20 * ms
+		first := time.Duration(-1)
+		o := scene{
+			config: func(c *Config) {
+				c.Notice, c.OptOutHint = "This is an AI and the call is recorded.", "Say stop to refuse calls."
+				c.Tap = func(_, _ []int16) {
+					if first < 0 {
+						first = c.Line.(*scriptLine).since()
+					}
+				}
+			},
+			customer: []says{{from, from + time.Duration(1+random.IntN(60))*20*ms, "stop talking right now"}}, words: wording{final: 11 * ms, partial: 11 * ms}, until: 4 * time.Second,
+		}.play(t)
+		require.True(t, strings.HasPrefix(o.said(), "This is an AI and the call is recorded."), o.said())
+		require.Equal(t, 20*ms, o.heard[0].from)
+		require.Equal(t, "This is an AI and the call is recorded.", o.Turns[slices.IndexFunc(o.Turns, func(t Turn) bool { return t.Sender == Bot })].Text)
+		require.GreaterOrEqual(t, first, o.NoticeEnded)
+		require.Equal(t, 2720*ms, o.NoticeEnded)
+	}
 }

@@ -217,7 +217,7 @@ func (c *Conversation) answering() *utterance {
 	if len(l.expected) > 0 {
 		l.now, l.expected = l.expected[0], l.expected[1:]
 	} else {
-		l.now = &utterance{kind: kindReply, more: true, since: c.mind.since, turned: c.now, token: c.now, sentences: []*sentence{{asked: true}}}
+		l.now = &utterance{kind: kindReply, more: true, since: c.mind.since, turned: c.mind.turned, token: c.now, sentences: []*sentence{{asked: true}}}
 		l.now.entry = c.mind.history.add(Message{Role: RoleAssistant})
 		l.awaited = false
 		c.enqueue(l.now)

@@ -73,6 +73,19 @@ func (c *Conversation) collectDigits(_ *reply, run *toolRun) {
 	c.clock.wake(alarmDigits, c.now+k.timeout)
 }
 
+// stopCollecting is for a customer who speaks instead of typing: the tool has its
+// answer, and the words are answered, not the tool.
+func (c *Conversation) stopCollecting() {
+	k := &c.keys
+	if k.run == nil || k.typed != "" {
+		return
+	}
+	run := k.run
+	k.run = nil
+	c.clock.cancel(alarmDigits)
+	c.overtaken(run, "the customer spoke instead of typing")
+}
+
 // digitsOver takes the digits typed so far, for the tool that waits or as a turn.
 func (c *Conversation) digitsOver() {
 	k := &c.keys

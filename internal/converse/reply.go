@@ -15,6 +15,7 @@ type mind struct {
 	early   *reply        // an answer to words that may not be all yet
 	rounds  int           // answers within this turn: each follows a tool's result
 	news    string        // a result that came in and has not been told
+	turned  time.Duration // when the customer's last turn was taken
 	since   time.Duration // the end of the words that are being answered
 }
 
@@ -42,7 +43,8 @@ type reply struct {
 // bound how long a dead one is waited for.
 const (
 	firstTokenLimit = 4 * time.Second
-	nextTokenLimit  = 2500 * time.Millisecond
+	// A tool call arrives whole: its arguments are silence until then.
+	nextTokenLimit = 6 * time.Second
 	// mostText bounds an answer in bytes: more than five minutes of speech.
 	mostText = 5000
 	// mostRounds bounds how often an answer calls tools again.
@@ -56,6 +58,9 @@ func (c *Conversation) thinkEarly() {
 	text := e.text()
 	busy := c.mouth.now != nil && (c.mouth.now.begun || c.mouth.now.firm)
 	if text == "" || e.speaking || busy || c.phase != talking || c.live != nil || c.machine.suspect() {
+		return
+	}
+	if c.mind.reply != nil && isBackchannel(text, c.language) {
 		return
 	}
 	words := plain(text)
@@ -75,7 +80,8 @@ func (c *Conversation) thinkEarly() {
 // answerTo takes the customer's turn to the model.
 func (c *Conversation) answerTo(text string, damaged bool, said time.Duration) {
 	c.dropReply()
-	c.mind.since = said
+	c.stopCollecting()
+	c.mind.since, c.mind.turned = said, c.now
 	c.tools.turn++
 	c.mind.rounds = 0
 	c.mind.news = ""
@@ -115,7 +121,7 @@ func (c *Conversation) newReply(words string) *reply {
 // commit lets a reply be heard and act.
 func (c *Conversation) commit(r *reply) {
 	r.early = false
-	r.u.since, r.u.transcribed, r.u.turned = c.mind.since, c.ear.final, c.now
+	r.u.since, r.u.transcribed, r.u.turned = c.mind.since, c.ear.final, c.mind.turned
 	r.u.entry = c.mind.history.add(Message{Role: RoleAssistant, Text: r.text.String(), ToolCalls: r.calls})
 	c.mind.reply = r
 	c.enqueue(r.u)
@@ -197,8 +203,8 @@ func (c *Conversation) replyOver(r *reply, try int, err error) {
 	if r.dropped || r.done || try != r.try {
 		return
 	}
-	if err == nil && tidy(r.text.String()) == "" && len(r.calls) == 0 {
-		err = errNothing
+	if err == nil && tidy(r.text.String()) == "" && len(r.calls) == 0 && c.mind.rounds == 0 {
+		err = errNothing // after a tool it may have said all there is
 	}
 	i := r.route.provider
 	if err != nil {

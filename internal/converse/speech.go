@@ -29,6 +29,7 @@ type utterance struct {
 	ended     time.Duration // of the last sound sent
 	entry     *entry        // its message in the history
 	then      func()        // once it has been said to the end, or can not be
+	undone    func()        // when it is dropped before its end, in place of then
 
 	// Of an answer: when what happened on its way.
 	since       time.Duration // the customer's last word
@@ -223,6 +224,7 @@ func (c *Conversation) finish(u *utterance) {
 	} else {
 		c.quiet.asked = max(c.quiet.asked, u.ended)
 	}
+	u.undone = nil
 	if u.then != nil {
 		u.then()
 	}
@@ -294,6 +296,10 @@ func (c *Conversation) silence(u *utterance) {
 	u.more = false
 	for _, s := range u.sentences {
 		s.halt()
+	}
+	if undone := u.undone; undone != nil {
+		u.undone = nil
+		undone()
 	}
 	if c.live != nil {
 		c.live.silence(c, u)

@@ -191,6 +191,17 @@ func (c *Conversation) toolOver(run *toolRun, result string, err error) {
 	c.rearmQuiet()
 }
 
+// overtaken ends a tool that the customer's own words have overtaken: they are
+// answered, not its result.
+func (c *Conversation) overtaken(run *toolRun, why string) {
+	for i, e := range run.entries {
+		e.Text, e.pending = "Error: "+why, false
+		c.toolAnswered(run.replies[i], e)
+	}
+	run.entries, run.replies = nil, nil
+	c.toolOver(run, "", errors.New(why))
+}
+
 // cut shortens a text to a number of bytes without breaking a character.
 func cut(s string, most int) string {
 	if len(s) <= most {

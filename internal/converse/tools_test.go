@@ -263,3 +263,51 @@ func TestTypedDigitsAreATurn(t *testing.T) {
 	o := scene{digits: map[time.Duration]byte{3 * time.Second: '4', 3200 * ms: '2'}, model: always("Forty two.", 21*ms), until: 9 * time.Second}.play(t)
 	require.Equal(t, "AI: Hello from Acme.\nCustomer: [pressed 42]\nAI: Forty two.", o.Transcript)
 }
+
+// TestInterruptedTransferIsUndone: a customer who speaks into the announcement keeps
+// the call, and the tool does not stay open.
+func TestInterruptedTransferIsUndone(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		config:   func(c *Config) { c.CanTransfer = true },
+		customer: []says{{1500 * ms, 2500 * ms, "a human please"}, {3600 * ms, 4600 * ms, "no wait stay with me"}}, words: wording{final: 11 * ms, partial: 11 * ms},
+		model: func(p Prompt) answer {
+			if lastWords(p) == "no wait stay with me" {
+				return answer{text: "I am staying."}
+			}
+			return answer{first: 51 * ms, text: "I will now hand you over to a colleague of mine.", calls: []ToolCall{call("1", "transfer_call", map[string]any{"number": "+4930123456"})}}
+		},
+		until: 30 * time.Second,
+	}.play(t)
+	require.Equal(t, EndStopped, o.EndReason)
+	require.True(t, o.ToolRuns[0].Failed)
+	require.Contains(t, o.Transcript, "AI: I am staying.")
+	require.Equal(t, 1, strings.Count(o.Transcript, "staying"))
+}
+
+// TestSpeakingInsteadOfTyping ends the wait for digits.
+func TestSpeakingInsteadOfTyping(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		customer: []says{{1500 * ms, 2500 * ms, "here is my number"}, {6 * time.Second, 7 * time.Second, "it is four seven"}}, words: wording{final: 11 * ms},
+		model: func(p Prompt) answer {
+			if lastWords(p) == "it is four seven" {
+				return answer{text: "Thank you."}
+			}
+			return answer{first: 51 * ms, text: "Type it.", calls: []ToolCall{call("1", "collect_digits", map[string]any{"timeout": 30})}}
+		},
+		until: 20 * time.Second,
+	}.play(t)
+	require.True(t, strings.HasSuffix(o.Transcript, "Customer: it is four seven\nAI: Thank you."), o.Transcript)
+}
+
+// TestBackchannelWhileThinking: "okay" to a model that thinks does not start it anew.
+func TestBackchannelWhileThinking(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		customer: []says{{1500 * ms, 2500 * ms, "find me a flight"}, {3200 * ms, 3600 * ms, "okay"}}, words: wording{final: 11 * ms},
+		model: always("There is one at noon.", 2001*ms), until: 10 * time.Second,
+	}.play(t)
+	require.Len(t, o.model.prompts(), 1)
+	require.Equal(t, "AI: Hello from Acme.\nCustomer: find me a flight\nCustomer: okay\nAI: There is one at noon.", o.Transcript)
+}

@@ -242,6 +242,14 @@ func (c *Conversation) takeTurn() {
 		return
 	}
 	text, damaged := e.text(), e.damaged
+	if c.refuses(text) {
+		return
+	}
+	if c.mind.reply != nil && isBackchannel(text, c.language) {
+		c.keepHeard() // "okay" to somebody who is about to answer is no new question
+		c.resume()
+		return
+	}
 	c.keepHeard()
 	if c.judgeMachine(); c.phase != talking || c.machine.message {
 		return

@@ -22,6 +22,7 @@ const (
 	alarmLeave                    // the goodbye has had its time
 	alarmTail                     // the goodbye has been heard
 	alarmDigits                   // no further digit came
+	alarmNoise                    // a voice has come to no words
 	alarmMachine                  // the answering machine's greeting should be over
 	alarms
 )

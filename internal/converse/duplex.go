@@ -328,6 +328,9 @@ func (c *Conversation) liveTurn() {
 	if c.judgeMachine(); c.phase != talking || c.machine.message {
 		return
 	}
+	if text != "" && c.greetsBack(text) {
+		return
+	}
 	c.answerTo(text, damaged, max(e.last, c.mouth.ended))
 }
 

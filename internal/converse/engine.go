@@ -214,6 +214,8 @@ func (c *Conversation) ring(a alarm) {
 		c.depart()
 	case alarmDigits:
 		c.digitsOver()
+	case alarmNoise:
+		c.onlyNoise()
 	case alarmMachine:
 		c.leaveMessage()
 	}

@@ -1,10 +1,6 @@
 package converse
 
-import (
-	"time"
-
-	"parley/internal/audio"
-)
+import "time"
 
 // An interruption goes through three steps. The first voiced frame holds the mouth:
 // silence is the polite answer to a voice, and it is instant. Then the rule is weighed
@@ -25,17 +21,12 @@ const (
 
 // hold pauses the mouth. It reports whether the mouth is held.
 func (c *Conversation) hold() bool {
-	e, m := &c.ear, &c.mouth
+	m := &c.mouth
 	u := m.now
 	if u == nil || u.firm || u.begun && !c.cfg.Assistant.AllowInterruptions {
 		return false
 	}
-	if !m.held {
-		m.held = true
-		if u.begun || !e.speaking {
-			e.voiced = audio.FrameDuration
-		}
-	}
+	m.held = true
 	c.clock.wake(alarmResume, c.now+heldLimit)
 	c.awaitRule()
 	return true
@@ -127,10 +118,12 @@ func (c *Conversation) onlyListening() bool {
 }
 
 // interrupt drops what was being said. The answer that was being thought of is
-// dropped with it; tools go on, for what they do is done once.
+// dropped with it; tools go on, for what they do is done once. Should no words
+// follow, it was no interruption after all, and the model is asked to go on.
 func (c *Conversation) interrupt() {
 	c.drop()
 	c.dropReply()
+	c.mind.nudge = "[There was noise on the line. Please go on.]"
 	c.rearmQuiet()
 }
 

@@ -201,3 +201,32 @@ func TestNobodySpeaksOverTheCustomer(t *testing.T) {
 	require.Equal(t, "Hello from Acme. Right away.", o.said())
 	require.GreaterOrEqual(t, o.at("Right away."), 3250*ms)
 }
+
+// TestNoiseThatInterruptsIsForgiven: a second of a voice without words drops the
+// sentence; as no words follow, the model goes on by itself.
+func TestNoiseThatInterruptsIsForgiven(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		customer: []says{{1500 * ms, 2500 * ms, "tell me everything"}, {3600 * ms, 5000 * ms, ""}}, words: wording{final: 11 * ms, partial: 11 * ms},
+		model: func(p Prompt) answer {
+			if strings.HasPrefix(lastWords(p), "[There was noise") {
+				return answer{first: 51 * ms, text: "As I was saying."}
+			}
+			return answer{first: 51 * ms, text: tenWords}
+		},
+		until: 12 * time.Second,
+	}.play(t)
+	require.True(t, o.Turns[2].Interrupted)
+	require.True(t, strings.HasSuffix(o.Transcript, "AI: As I was saying."), o.Transcript)
+}
+
+// TestNoiseDoesNotKeepACallAlive: a television that nobody stops ends in silence.
+func TestNoiseDoesNotKeepACallAlive(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		assistant: func(a *parley.Assistant) { a.MaxSilenceDuration = 20 },
+		customer:  []says{{2 * time.Second, 5 * time.Minute, ""}}, words: wording{final: 11 * ms, partial: 11 * ms}, until: 6 * time.Minute,
+	}.play(t)
+	require.Equal(t, EndMaxSilence, o.EndReason)
+	require.Equal(t, 20920*ms, o.hungUp)
+}

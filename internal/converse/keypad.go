@@ -31,6 +31,7 @@ func (c *Conversation) pressed(key byte) {
 	k.typed += string(rune(key))
 	if c.cfg.Assistant.AllowInterruptions && c.mouth.now != nil && c.mouth.now.begun {
 		c.interrupt()
+		c.mind.nudge = "" // a key is no noise
 	}
 	if k.run != nil && k.complete() {
 		c.digitsOver()

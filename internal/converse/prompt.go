@@ -46,6 +46,7 @@ func languageName(language string) string {
 // firstWords are rendered before the answer, so that they begin with it.
 type firstWords struct {
 	notice, hint, greeting *utterance
+	owed                   bool // the greeting is still to be said
 }
 
 // prepareWords has everything rendered that may be needed in a hurry, the first
@@ -58,7 +59,7 @@ func (c *Conversation) prepareWords() {
 	if text := render(c.cfg.OptOutHint, c.values); tidy(text) != "" {
 		c.first.hint = c.compose(kindGreeting, text)
 	}
-	if text := render(a.InitialMessage, c.values); tidy(text) != "" && !a.WaitForCustomer {
+	if text := render(a.InitialMessage, c.values); tidy(text) != "" {
 		c.first.greeting = c.compose(kindGreeting, text)
 	}
 	for _, u := range []*utterance{c.first.notice, c.first.hint, c.first.greeting} {
@@ -80,17 +81,48 @@ func (c *Conversation) keepPhrases() {
 // sayFirstWords begins the call: the notice, how to refuse calls, and the greeting
 // unless the customer speaks first.
 func (c *Conversation) sayFirstWords() {
-	for _, u := range []*utterance{c.first.notice, c.first.hint, c.first.greeting} {
+	for _, u := range []*utterance{c.first.notice, c.first.hint} {
 		if u != nil {
-			u.entry = c.mind.history.add(Message{Role: RoleAssistant, Text: u.text()})
-			c.enqueue(u)
+			c.sayNoted(u)
 		}
+	}
+	c.first.owed = c.first.greeting != nil
+	if !c.cfg.Assistant.WaitForCustomer {
+		c.greet()
 	}
 	if c.first.notice != nil {
 		c.first.notice.then = c.noticeEnded
 	} else {
 		c.noticeEnded()
 	}
+}
+
+// sayNoted says an utterance that the model is told of.
+func (c *Conversation) sayNoted(u *utterance) {
+	u.entry = c.mind.history.add(Message{Role: RoleAssistant, Text: u.text()})
+	c.enqueue(u)
+}
+
+// greet says the initial message, if it has not been said. It reports that it did.
+func (c *Conversation) greet() bool {
+	if !c.first.owed {
+		return false
+	}
+	c.first.owed = false
+	c.dropEarly()
+	c.sayNoted(c.first.greeting)
+	return true
+}
+
+// greetsBack answers a customer who was to speak first: the initial message is the
+// first thing that is said, and all that is said to a mere "Hello?". It reports that
+// no further answer is wanted.
+func (c *Conversation) greetsBack(text string) bool {
+	if !c.greet() || !isPickUp(text, c.language) {
+		return false
+	}
+	c.mind.history.add(customerMessage(text, false))
+	return true
 }
 
 // noticeEnded lets the recording begin: the customer knows of it.

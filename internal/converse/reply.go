@@ -14,7 +14,7 @@ type mind struct {
 	reply   *reply        // the answer to the customer's last turn
 	early   *reply        // an answer to words that may not be all yet
 	rounds  int           // answers within this turn: each follows a tool's result
-	news    string        // a result that came in and has not been told
+	nudge   string        // why the model should speak though the customer has said nothing
 	turned  time.Duration // when the customer's last turn was taken
 	since   time.Duration // the end of the words that are being answered
 }
@@ -60,7 +60,7 @@ func (c *Conversation) thinkEarly() {
 	if text == "" || e.speaking || busy || c.phase != talking || c.live != nil || c.machine.suspect() {
 		return
 	}
-	if c.mind.reply != nil && isBackchannel(text, c.language) {
+	if c.mind.reply != nil && isBackchannel(text, c.language) || c.first.owed {
 		return
 	}
 	words := plain(text)
@@ -84,7 +84,7 @@ func (c *Conversation) answerTo(text string, damaged bool, said time.Duration) {
 	c.mind.since, c.mind.turned = said, c.now
 	c.tools.turn++
 	c.mind.rounds = 0
-	c.mind.news = ""
+	c.mind.nudge = ""
 	if text != "" {
 		c.mind.history.add(customerMessage(text, damaged))
 	}
@@ -253,10 +253,10 @@ func (c *Conversation) followUp() {
 	}
 	r := c.newReply("")
 	messages := c.mind.history.messages()
-	if c.mind.news != "" {
-		// The result stands further up, and a prompt must not end with an answer.
-		messages = append(messages, Message{Role: RoleCustomer, Text: "[" + c.mind.news + " has answered meanwhile. Tell me the result.]"})
-		c.mind.news = ""
+	if c.mind.nudge != "" {
+		// A prompt must not end with the model's own words.
+		messages = append(messages, Message{Role: RoleCustomer, Text: c.mind.nudge})
+		c.mind.nudge = ""
 	}
 	r.prompt = c.prompt(messages)
 	r.u.entry = c.mind.history.add(Message{Role: RoleAssistant})

@@ -46,7 +46,7 @@ func TestPromiseC4SensitivitiesBehave(t *testing.T) {
 		}
 		interruptions = append(interruptions, n)
 		o := scene{
-			assistant: func(a *parley.Assistant) { a.EndpointSensitivity, a.WaitForCustomer = sensitivity, true },
+			assistant: func(a *parley.Assistant) { a.EndpointSensitivity, a.InitialMessage = sensitivity, "" },
 			customer:  []says{{500 * ms, 1500 * ms, "what are your hours"}}, words: wording{final: 11 * ms}, model: always("Nine.", 11*ms), until: 4 * time.Second,
 		}.play(t)
 		waits = append(waits, o.Turns[1].Latency.FirstAudio)

@@ -251,7 +251,7 @@ func BenchmarkTurnInRealTime(b *testing.B) {
 	var over []time.Duration
 	for b.Loop() {
 		o := scene{
-			ring: 10 * ms, assistant: func(a *parley.Assistant) { endless(a); a.EndpointSensitivity, a.WaitForCustomer = 5, true },
+			ring: 10 * ms, assistant: func(a *parley.Assistant) { endless(a); a.EndpointSensitivity, a.InitialMessage = 5, "" },
 			customer: []says{{40 * ms, 340 * ms, "are you there"}, {1200 * ms, 1500 * ms, "and once more"}},
 			words:    wording{final: 30 * ms}, model: always("Yes.", 30*ms), speaker: speaking{first: 30 * ms, word: 200 * ms}, until: 2 * time.Second,
 		}.run(b)

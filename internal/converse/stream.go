@@ -242,6 +242,7 @@ const mostDoubts = 4
 func (c *Conversation) nothingSaid() {
 	c.ear.forget()
 	c.resume()
+	c.tellNews()
 	c.rearmQuiet()
 }
 

@@ -15,7 +15,7 @@ type quiet struct {
 func (c *Conversation) rearmQuiet() {
 	c.clock.cancel(alarmReengage)
 	c.clock.cancel(alarmMaxSilence)
-	if c.phase != talking || c.ear.open || c.mind.reply != nil || c.tools.busy() || c.keys.run != nil || c.thinkingLive() || c.machine.message {
+	if c.phase != talking || c.ear.open && !c.ear.noise || c.mind.reply != nil || c.tools.busy() || c.keys.run != nil || c.thinkingLive() || c.machine.message {
 		return
 	}
 	u := c.mouth.now
@@ -35,6 +35,9 @@ func (c *Conversation) rearmQuiet() {
 // reengage asks whether the customer is still there.
 func (c *Conversation) reengage() {
 	c.quiet.asked = c.now
+	if c.greet() {
+		return
+	}
 	if c.phrases.stillThere != "" || c.live != nil {
 		c.say(kindReengage, c.phrases.stillThere)
 		return

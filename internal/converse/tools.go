@@ -216,7 +216,7 @@ func (c *Conversation) toolsSettled(r *reply) {
 	switch {
 	case r.owes > 0 || len(r.calls) == 0 || c.phase != talking:
 	case r.dropped:
-		c.mind.news = r.calls[0].Name
+		c.mind.nudge = "[" + r.calls[0].Name + " has answered meanwhile. Tell me the result.]"
 		c.tellNews()
 	case !r.done || r.last:
 	case c.live != nil:
@@ -225,9 +225,10 @@ func (c *Conversation) toolsSettled(r *reply) {
 	}
 }
 
-// tellNews has the model speak about a result that came in meanwhile.
+// tellNews has the model speak without being spoken to: a result came in, or what
+// interrupted it was only noise.
 func (c *Conversation) tellNews() {
-	if c.mind.news != "" && c.mind.reply == nil && c.mouth.now == nil && !c.ear.open && c.phase == talking && c.live == nil {
+	if c.mind.nudge != "" && c.mind.reply == nil && c.mouth.now == nil && !c.ear.open && c.phase == talking && c.live == nil {
 		c.followUp()
 	}
 }

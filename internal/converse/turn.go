@@ -17,7 +17,8 @@ type ear struct {
 	since    time.Duration // the speech now heard began
 	last     time.Duration // the end of the last frame with speech
 	unvoiced int           // frames without speech in a row
-	voiced   time.Duration // speech since the mouth was held
+	voiced   time.Duration // speech since it began, or since it held the mouth
+	noise    bool          // a voice that has come to no words for long
 
 	open    bool // something was said since the last turn
 	began   time.Duration
@@ -40,6 +41,9 @@ const (
 	// enough and partial ones are there; wordsLimit, when there are none at all.
 	finalLimit = 700 * time.Millisecond
 	wordsLimit = 1200 * time.Millisecond
+	// noiseAfter is how long a voice may go on without a word before it no longer
+	// counts as somebody speaking: music on hold, a television.
+	noiseAfter = 10 * time.Second
 	// stable is how long partial words must stand still to be worth an early start.
 	stable = 160 * time.Millisecond
 )
@@ -82,6 +86,9 @@ func (c *Conversation) speechBegan() {
 	e := &c.ear
 	e.speaking = true
 	e.since = c.now - audio.FrameDuration
+	if !c.mouth.held {
+		e.voiced = audio.FrameDuration
+	}
 	if !e.open {
 		e.open, e.began = true, e.since
 	}
@@ -90,6 +97,7 @@ func (c *Conversation) speechBegan() {
 	c.clock.cancel(alarmEarly)
 	c.machine.began(c.now)
 	c.clock.cancel(alarmMachine)
+	c.clock.wake(alarmNoise, c.now+noiseAfter)
 	c.hold()
 	c.rearmQuiet()
 }
@@ -98,7 +106,8 @@ func (c *Conversation) speechBegan() {
 // are there when the pause is long enough.
 func (c *Conversation) speechPaused() {
 	e := &c.ear
-	e.speaking = false
+	e.speaking, e.noise = false, false
+	c.clock.cancel(alarmNoise)
 	e.owed, e.asked = c.live == nil, c.now
 	c.machine.paused(e.last)
 	c.stream.flush(c)
@@ -145,6 +154,10 @@ func (c *Conversation) heard(h Heard) {
 		e.changed = c.now
 		c.watch(Event{Hearing: e.text()})
 	}
+	if text != "" && e.noise {
+		e.noise = false
+		c.rearmQuiet()
+	}
 	if text != "" && !e.open {
 		e.open, e.began = true, c.now
 		e.last = max(e.last, c.now) // words without a voice that was noticed
@@ -173,6 +186,13 @@ func (c *Conversation) weigh(final bool) {
 	default:
 		c.clock.wake(alarmEarly, e.changed+stable)
 	}
+}
+
+// onlyNoise lets the silence count though there is a voice.
+func (c *Conversation) onlyNoise() {
+	e := &c.ear
+	e.noise = e.speaking && e.text() == ""
+	c.rearmQuiet()
 }
 
 // pauseEnded is the end of a pause that makes a turn, if there are words for one.
@@ -252,6 +272,9 @@ func (c *Conversation) takeTurn() {
 	}
 	c.keepHeard()
 	if c.judgeMachine(); c.phase != talking || c.machine.message {
+		return
+	}
+	if c.greetsBack(text) {
 		return
 	}
 	c.answerTo(text, damaged, max(e.last, c.mouth.ended)) // words that waited were not late before

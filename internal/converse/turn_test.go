@@ -98,19 +98,24 @@ func TestStablePartialsStartTheModel(t *testing.T) {
 	require.Len(t, o.model.prompts(), 1)
 }
 
-// TestWaitForCustomer: the greeting belongs to whoever speaks first.
+// TestWaitForCustomer: the customer speaks first, and the initial message is the first
+// thing that is said then; a question is answered after it.
 func TestWaitForCustomer(t *testing.T) {
 	t.Parallel()
 	s := scene{
 		assistant: func(a *parley.Assistant) { a.WaitForCustomer = true },
-		customer:  []says{{1500 * ms, 2100 * ms, "hello there"}},
-		words:     wording{final: 11 * ms}, model: always("Acme, good day.", 21*ms), until: 6 * time.Second,
+		customer:  []says{{1500 * ms, 2100 * ms, "hello hello"}},
+		words:     wording{final: 11 * ms}, model: always("At nine.", 21*ms), until: 6 * time.Second,
 	}
 	o := s.play(t)
-	require.Equal(t, "Customer: hello there\nAI: Acme, good day.", o.Transcript)
-	require.Equal(t, 2600*ms, o.at("Acme,"))
+	require.Equal(t, "Customer: hello hello\nAI: Hello from Acme.", o.Transcript)
+	require.Equal(t, 2600*ms, o.at("Hello from"))
+	s.customer[0].words = "when do you open"
+	require.Equal(t, "Customer: when do you open\nAI: Hello from Acme.\nAI: At nine.", s.play(t).Transcript)
 	s.customer = nil
 	require.Empty(t, s.play(t).Transcript)
+	s.until = 33 * time.Second
+	require.Equal(t, "AI: Hello from Acme.", s.play(t).Transcript, "somebody has to begin")
 }
 
 // TestTwoTurnsBeforeAnAnswer: what is added while the model thinks is answered

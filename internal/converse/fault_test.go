@@ -89,6 +89,9 @@ func TestPromiseC5AFailingVendorNeverHangsACall(t *testing.T) {
 		}
 		for i, o := range inParallel(t, scenes) {
 			require.NotEmpty(t, o.EndReason)
+			if i%2 == 1 {
+				require.Equal(t, EndStopped, o.EndReason, "with fallbacks that work the call goes on: %v", failures(o))
+			}
 			ended[o.EndReason]++
 			for _, said := range scenes[i].customer {
 				if d, ok := answeredWithin(o, said.to); !ok {

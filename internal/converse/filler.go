@@ -12,6 +12,7 @@ const (
 	// patienceAfter the customer's last word something is said in any case: three
 	// seconds without a sound make people ask whether the line is dead.
 	patienceAfter = 2400 * time.Millisecond
+	patienceLeast = time.Second // after a long pause the turn itself was late, not the answer
 	patienceAgain = 6 * time.Second
 )
 
@@ -39,7 +40,7 @@ func (c *Conversation) awaitAnswer() {
 		c.keep(c.filler())
 		c.clock.wake(alarmFiller, c.now+fillerAfter)
 	}
-	c.clock.wake(alarmPatience, max(c.now, c.mind.since+patienceAfter))
+	c.clock.wake(alarmPatience, max(c.mind.since+patienceAfter, c.now+patienceLeast))
 }
 
 // filler is the short utterance that fits the customer's last words: the next of

@@ -23,7 +23,7 @@ const (
 func (c *Conversation) hold() bool {
 	m := &c.mouth
 	u := m.now
-	if u == nil || u.firm || u.begun && !c.cfg.Assistant.AllowInterruptions {
+	if u == nil || u.firm || u.over() || u.begun && !c.cfg.Assistant.AllowInterruptions {
 		return false
 	}
 	m.held = true

@@ -14,7 +14,7 @@ var machinePhrases = map[string][]machinePhrase{
 		{"after the tone", 4}, {"after the beep", 4}, {"at the tone", 4}, {"at the beep", 4}, {"record your message", 4}, {"voicemail", 4}, {"voice mail", 4}, {"voice mailbox", 4}, {"mailbox", 4},
 		{"answering machine", 4}, {"forwarded to", 2}, {"has been forwarded", 4}, {"the person you are calling", 2}, {"the person you have called", 2}, {"the number you have dialed", 4}, {"the number you have reached", 4}, {"the subscriber", 4},
 		{"youve reached", 2}, {"you have reached", 2}, {"cant come to the phone", 2}, {"cannot come to the phone", 2}, {"cant take your call", 2}, {"cannot take your call", 2}, {"unable to take your call", 2}, {"unable to answer", 2}, {"unable to come to the phone", 2},
-		{"not available", 2}, {"is unavailable", 2}, {"get back to you", 2}, {"return your call", 2}, {"call you back as soon", 2}, {"sorry i missed your call", 2}, {"sorry we missed your call", 2}, {"missed your call", 2}, {"office is closed", 2}, {"we are closed", 2}, {"currently closed", 2}, {"our office hours", 2}, {"youre our next caller", 0},
+		{"not available", 2}, {"is unavailable", 2}, {"get back to you", 2}, {"return your call", 2}, {"call you back as soon", 2}, {"missed your call", 2}, {"office is closed", 2}, {"we are closed", 2}, {"currently closed", 2}, {"our office hours", 2},
 		{"not in right now", 2}, {"away from my desk", 2}, {"away from the phone", 2}, {"on the other line", 2}, {"you know what to do", 4},
 		{"can i take a message", -4}, {"may i take a message", -4}, {"take a message", -4}, {"how can i help", -4}, {"how may i help", -4}, {"whos calling", -4}, {"who is calling", -4}, {"whos this", -4}, {"who is this", -4}, {"speaking", -2}, {"can you hold", -4},
 	},

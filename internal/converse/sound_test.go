@@ -20,16 +20,20 @@ import (
 type levelLine struct {
 	*scriptLine
 	levels []float64
+	last   []int16
 }
 
-func (l *levelLine) Send(frame []int16) { l.levels = append(l.levels, audio.Level(frame)) }
+func (l *levelLine) Send(frame []int16) {
+	l.levels = append(l.levels, audio.Level(frame))
+	l.last = append(l.last[:0], frame...)
+}
 
 // backgrounds are rendered once for all tests, as they are for all calls of a process.
 var backgrounds = sync.OnceValue(func() *audio.Ambience { return audio.NewAmbience(1) })
 
 // ambience is the level of the background in the last second of a call in which
 // nothing is said.
-func ambience(t *testing.T, sound string, volume parley.Decimal) float64 {
+func ambience(t *testing.T, sound string, volume parley.Decimal) (level float64, last []int16) {
 	t.Helper()
 	line := &levelLine{}
 	scene{
@@ -46,19 +50,25 @@ func ambience(t *testing.T, sound string, volume parley.Decimal) float64 {
 	for _, l := range line.levels[len(line.levels)-50:] {
 		sum += l
 	}
-	return sum / 50
+	return sum / 50, line.last
 }
 
 // TestAmbientSound: each background is heard, at its volume, and off is silence.
 func TestAmbientSound(t *testing.T) {
 	t.Parallel()
-	require.InDelta(t, audio.SilenceLevel, ambience(t, "off", 1), 0.1)
+	silence, _ := ambience(t, "off", 1)
+	require.InDelta(t, audio.SilenceLevel, silence, 0.1)
+	var before []int16
 	for _, sound := range parley.AmbientSounds[1 : 1+fewer(6)] {
-		loud, soft := ambience(t, sound, 1), ambience(t, sound, 0.25)
+		loud, frame := ambience(t, sound, 1)
+		soft, _ := ambience(t, sound, 0.25)
+		require.NotEqual(t, before, frame, "each sounds different")
+		before = frame
 		require.Greater(t, loud, -45.0, sound)
 		require.InDelta(t, 12, loud-soft, 2, "a quarter of the volume is 12 dB less: %s", sound)
 	}
-	require.InDelta(t, audio.SilenceLevel, ambience(t, "office", 0), 0.1)
+	silence, _ = ambience(t, "office", 0)
+	require.InDelta(t, audio.SilenceLevel, silence, 0.1)
 }
 
 // levelEars measures what reaches the transcriber.

@@ -268,7 +268,7 @@ func (c *Conversation) drop() {
 	if u == nil || u.firm {
 		return
 	}
-	c.keepSaid(u, true)
+	c.keepSaid(u, !u.over())
 	c.silence(u)
 	kept := m.queue[:0]
 	for _, waiting := range m.queue {

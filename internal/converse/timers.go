@@ -156,11 +156,13 @@ func (c *Conversation) giveUp(reason EndReason) {
 	switch c.phase {
 	case ended:
 		return
-	case ringing, leaving:
-		if c.phase == leaving && reason != EndSpeaker {
-			return
-		}
+	case ringing:
 		c.end(reason, BySystem)
+		return
+	case leaving:
+		if reason == EndSpeaker {
+			c.depart() // the last words cannot be said; why they were to be remains
+		}
 		return
 	}
 	if reason == EndDuplex || reason == EndSpeaker && !c.voice.has(c.phrases.apology) {

@@ -54,6 +54,18 @@ func TestEndpointTypeAI(t *testing.T) {
 	}
 }
 
+// TestLongPauseIsNotALateAnswer: after the longest pause an answer that is ready is
+// not announced with a plea for patience.
+func TestLongPauseIsNotALateAnswer(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		assistant: func(a *parley.Assistant) { a.EndpointType, a.EndpointSensitivity = "ai", 0 },
+		customer:  []says{{1500 * ms, 2500 * ms, "my number is"}}, words: wording{final: 11 * ms}, model: always("Go on.", 21*ms), until: 8 * time.Second,
+	}.play(t)
+	require.Equal(t, "AI: Hello from Acme.\nCustomer: my number is\nAI: Go on.", o.Transcript)
+	require.Equal(t, 5000*ms, o.at("Go on."))
+}
+
 // TestPauseInsideASentence: with ai the two halves are one turn.
 func TestPauseInsideASentence(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func (d *scriptDuplex) Converse(ctx context.Context, o DuplexOptions, emit func(
 
 type scriptSession struct {
 	d        *scriptDuplex
-	ctx      context.Context
+	ctx      context.Context //nolint:containedctx // a session lives as long as its context
 	emit     func(DuplexEvent)
 	prompt   Prompt
 	listener Listener
@@ -57,7 +57,6 @@ type scriptSession struct {
 	mu       sync.Mutex
 	said     string
 	gen      int
-	results  []string
 }
 
 func (s *scriptSession) Write(frame []int16) error { return s.listener.Write(frame) }
@@ -92,12 +91,12 @@ func (s *scriptSession) ToolResult(_, result string) error {
 }
 
 // later makes an answer unless it is interrupted before.
-func (s *scriptSession) later(after time.Duration, make func() answer) {
+func (s *scriptSession) later(after time.Duration, compose func() answer) {
 	s.mu.Lock()
 	gen := s.gen
 	s.mu.Unlock()
 	time.AfterFunc(after, func() {
-		a := make()
+		a := compose()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if gen != s.gen || s.ctx.Err() != nil {

@@ -112,7 +112,7 @@ var dangling = map[string]map[string]bool{
 }
 
 // announcements promise a number or a name.
-var announcements = map[string][]string{
+var announcements = map[string][]string{ //nolint:misspell // words of other languages
 	"en": {"my number is", "the number is", "my name is", "my address is", "my email is", "it is", "that is", "let me see", "hold on", "one moment", "just a second"},
 	"de": {"meine nummer ist", "die nummer ist", "mein name ist", "ich heiße", "meine adresse ist", "moment", "einen moment"},
 	"fr": {"mon numéro est", "mon numéro cest", "je mappelle", "mon nom est", "mon adresse est", "un instant", "attendez"},

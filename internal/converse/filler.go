@@ -1,6 +1,7 @@
 package converse
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -99,9 +100,9 @@ func (c *Conversation) sayPardon() {
 }
 
 func (c *Conversation) lastOf(who Sender) string {
-	for i := len(c.turns) - 1; i >= 0; i-- {
-		if c.turns[i].Sender == who {
-			return c.turns[i].Text
+	for _, t := range slices.Backward(c.turns) {
+		if t.Sender == who {
+			return t.Text
 		}
 	}
 	return ""

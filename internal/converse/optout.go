@@ -77,7 +77,7 @@ var optOutPhrases = map[string][]string{
 	"nl": {"bel me nooit meer", "bel me niet meer", "bel mij niet meer", "belt u mij niet meer", "nooit meer bellen", "niet meer bellen", "niet meer gebeld worden", "stop met bellen", "haal me van de lijst", "haal mij van de lijst", "verwijder mijn nummer"},
 }
 
-var unrecordedPhrases = map[string][]string{
+var unrecordedPhrases = map[string][]string{ //nolint:misspell // words of other languages
 	"en": {"dont record", "do not record", "stop recording", "i dont want to be recorded", "i do not want to be recorded", "turn off the recording", "i dont agree to be recorded", "i do not consent to recording", "no recording"},
 	"de": {"nicht aufzeichnen", "nicht aufnehmen", "nicht aufgezeichnet werden", "nicht aufgenommen werden", "keine aufzeichnung", "keine aufnahme", "zeichnen sie das nicht auf", "nehmen sie das nicht auf"},
 	"fr": {"nenregistrez pas", "ne menregistrez pas", "arrêtez lenregistrement", "pas denregistrement", "je ne veux pas être enregistré"},

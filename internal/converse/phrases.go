@@ -25,7 +25,7 @@ func phrasesFor(language string) (phrases, bool) {
 	return p, ok
 }
 
-var phraseBook = map[string]phrases{
+var phraseBook = map[string]phrases{ //nolint:misspell // words of other languages
 	"en": {"Are you still there?", "I am sorry, our time is up. Thank you for the call. Goodbye.", "One moment, please.", "I am sorry, I did not catch that. Could you say it again?",
 		"I am sorry, I am having technical difficulties. Please try again later. Goodbye.", "Thank you. Goodbye.", "Understood. Goodbye.", "You can call us back at"},
 	"de": {"Sind Sie noch da?", "Es tut mir leid, unsere Zeit ist um. Vielen Dank für das Gespräch. Auf Wiederhören.", "Einen Moment, bitte.", "Entschuldigung, das habe ich nicht verstanden. Können Sie es wiederholen?",

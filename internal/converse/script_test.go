@@ -101,7 +101,6 @@ type outcome struct {
 	model  *scriptModel
 	voice  *scriptSpeaker
 	ears   *scriptTranscriber
-	tapped []time.Duration
 }
 
 type heardWord struct {
@@ -570,9 +569,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // lastWords are the customer's last words in a prompt.
 func lastWords(p Prompt) string {
-	for i := len(p.Messages) - 1; i >= 0; i-- {
-		if p.Messages[i].Role == RoleCustomer {
-			return p.Messages[i].Text
+	for _, m := range slices.Backward(p.Messages) {
+		if m.Role == RoleCustomer {
+			return m.Text
 		}
 	}
 	return ""

@@ -64,7 +64,7 @@ func newVoiceSense(rate audio.Rate) (func([]int16) bool, error) {
 		return nil, err
 	}
 	rule := audio.DefaultEdgeRule()
-	clear, faint := 0, pauseFrames
+	sure, faint := 0, pauseFrames
 	return func(frame []int16) bool {
 		likely := vad.Process(frame).Speech
 		if faint < pauseFrames { // within speech
@@ -73,14 +73,14 @@ func newVoiceSense(rate audio.Rate) (func([]int16) bool, error) {
 				return true
 			}
 			faint++
-			clear = 0
+			sure = 0
 			return false
 		}
 		if likely < rule.Start {
-			clear = 0
+			sure = 0
 			return false
 		}
-		if clear++; clear*int(audio.FrameDuration) < int(rule.Least) {
+		if sure++; sure*int(audio.FrameDuration) < int(rule.Least) {
 			return false
 		}
 		faint = 0

@@ -326,17 +326,16 @@ func (c *Conversation) retract(u *utterance) {
 }
 
 // sayBefore has a text said before the answer that is still awaited.
-func (c *Conversation) sayBefore(k kind, text string) *utterance {
+func (c *Conversation) sayBefore(k kind, text string) {
 	u := c.compose(k, text)
 	m := &c.mouth
 	if m.now == nil || m.now.begun {
 		c.enqueue(u)
-		return u
+		return
 	}
 	m.queue = append([]*utterance{m.now}, m.queue...)
 	m.now = u
 	c.feed(u)
-	return u
 }
 
 // cutOff is the end of the call in the middle of an utterance.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -138,9 +139,7 @@ func (t *toolbox) same(key string) *toolRun {
 func (c *Conversation) runTool(r *reply, name string, arguments map[string]any, key string) *toolRun {
 	run := &toolRun{ToolRun: ToolRun{Name: name, Arguments: arguments, Started: c.sinceAnswer(c.now)}, key: key, turn: c.tools.turn, running: true}
 	c.tools.all = append(c.tools.all, run)
-	for name, value := range arguments {
-		c.tools.collected[name] = value
-	}
+	maps.Copy(c.tools.collected, arguments)
 	if do, ok := c.tools.builtin[name]; ok {
 		do(c, r, run)
 		return run

@@ -209,7 +209,7 @@ func (c *Conversation) pauseEnded() {
 	switch {
 	case e.owed && text == "":
 		c.clock.wake(alarmWords, max(c.now, e.asked+wordsLimit))
-	case e.owed && e.partial != "":
+	case e.owed && (e.partial != "" || e.final < e.last): // words of this stretch are still to come
 		c.clock.wake(alarmWords, max(c.now, e.asked+finalLimit))
 	case text == "" && e.damaged:
 		e.forget()

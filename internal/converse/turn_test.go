@@ -79,6 +79,18 @@ func TestPauseInsideASentence(t *testing.T) {
 	require.Equal(t, "AI: Hello from Acme.\nCustomer: my number is five five five\nAI: Thank you.", o.Transcript)
 }
 
+// TestWordsStillOwedAreWaitedFor: the second half of a sentence comes late and
+// without partial words; it is not cut off the turn.
+func TestWordsStillOwedAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		assistant: func(a *parley.Assistant) { a.EndpointSensitivity = 4 }, // a pause of 200 ms
+		customer:  []says{{1500 * ms, 2500 * ms, "I want two"}, {2640 * ms, 3500 * ms, "or better three"}},
+		words:     wording{final: 391 * ms}, model: always("Noted.", 21*ms), until: 7 * time.Second,
+	}.play(t)
+	require.Equal(t, "AI: Hello from Acme.\nCustomer: I want two or better three\nAI: Noted.", o.Transcript)
+}
+
 // TestEarlyAnswerIsThrownAwayWhenWordsChange: the customer goes on after the early
 // start; nothing of the early answer is heard.
 func TestEarlyAnswerIsThrownAwayWhenWordsChange(t *testing.T) {

@@ -76,7 +76,7 @@ func TestProviderSettings(t *testing.T) {
 	u, p := o.voice.asked[0], o.model.prompts()[0]
 	require.Equal(t, [3]float64{1.2, 0.3, 0.9}, [3]float64{u.Speed, u.Stability, u.Similarity})
 	require.Equal(t, "voice-1", u.Voice)
-	require.Equal(t, 0.8, p.Temperature)
+	require.InDelta(t, 0.8, p.Temperature, 0)
 	require.Equal(t, "mind-1", p.Model)
 	require.Contains(t, p.System, "- appointment (string): the date agreed on", "the model knows what to find out")
 	require.Equal(t, []string{"Acme"}, o.ears.asked.Hints)

@@ -48,7 +48,7 @@ var machineGreetings = []string{
 func greeting(line string) (script []says, beep time.Duration) {
 	at := 400 * ms
 	line, tone := strings.CutSuffix(line, " beep")
-	for _, part := range strings.SplitSeq(line, "|") {
+	for part := range strings.SplitSeq(line, "|") {
 		words := strings.TrimSpace(part)
 		if words == "" {
 			at += 800 * ms

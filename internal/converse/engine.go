@@ -261,6 +261,7 @@ func (c *Conversation) answer() {
 	c.phase = talking
 	c.answered = c.now
 	c.result.Answered = true
+	c.machine.answered = c.now
 	if limit := c.cfg.Assistant.MaxDuration; limit > 0 {
 		at := c.now + time.Duration(limit)*time.Second
 		c.clock.wake(alarmMaxDuration, at)

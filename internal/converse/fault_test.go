@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,6 +183,34 @@ func TestDeadProviders(t *testing.T) {
 			require.Contains(t, o.Transcript, "Customer: hello are you there", "%v of %s with a fallback", f, part)
 		}
 	}
+}
+
+// lateVoice ignores that it was given up: its first answer comes when the second has.
+type lateVoice struct {
+	of    *scriptSpeaker
+	calls atomic.Int32
+}
+
+func (v *lateVoice) Speak(_ context.Context, u Utterance, emit func(Sound)) error {
+	delay := 101 * ms
+	if v.calls.Add(1) == 1 {
+		delay = firstSoundLimit + 301*ms
+	}
+	time.Sleep(delay)
+	for i, w := range strings.Fields(u.Text) {
+		emit(v.of.sound(w, i, 300*ms))
+	}
+	return nil
+}
+
+// TestLateSoundIsVoid: what arrives of an attempt that was given up is not heard.
+func TestLateSoundIsVoid(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		ring: 20 * ms, assistant: long, until: 8 * time.Second,
+		config: func(c *Config) { c.Speakers[0].Use = &lateVoice{of: c.Speakers[0].Use.(*scriptSpeaker)} },
+	}.play(t)
+	require.Equal(t, tenWords, o.said())
 }
 
 // TestHalfSpokenSentenceIsFinishedByTheFallback: what the first voice did not say the

@@ -230,3 +230,14 @@ func TestNoiseDoesNotKeepACallAlive(t *testing.T) {
 	require.Equal(t, EndMaxSilence, o.EndReason)
 	require.Equal(t, 20920*ms, o.hungUp)
 }
+
+// TestBackchannelInAnAnswerResumes: signs of listening do not stop an answer either.
+func TestBackchannelInAnAnswerResumes(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		customer: []says{{1500 * ms, 2500 * ms, "tell me everything"}, {4000 * ms, 4900 * ms, "right I see"}},
+		words:    wording{final: 11 * ms, partial: 31 * ms}, model: always(tenWords, 21*ms), until: 10 * time.Second,
+	}.play(t)
+	require.Equal(t, "Hello from Acme. "+tenWords, o.said())
+	require.Len(t, o.model.prompts(), 1)
+}

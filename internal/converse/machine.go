@@ -20,11 +20,14 @@ type machine struct {
 	inbound  bool
 	answer   Answerer
 	settled  bool // nothing changes the verdict any more
+	answered time.Duration
 	message  bool // a machine is listening, and is to be left a message
 
 	talk   time.Duration // when the run of speech now heard began
 	ending time.Duration // of the last speech
-	run    time.Duration // the longest run of speech
+	run    time.Duration // how long it went on, if it was a greeting
+	greets bool          // it was the first, right after the answer
+	spoke  bool
 	voiced bool
 	said   string // all words since the answer
 	heard  string // of turns already taken
@@ -35,6 +38,9 @@ type machine struct {
 const (
 	// runGap is the pause that ends a run of speech.
 	runGap = 600 * time.Millisecond
+	// greetsWithin the answer a greeting begins. What comes later may be a person's
+	// long answer to our own.
+	greetsWithin = 2 * time.Second
 	// longRun is longer than people speak when they pick up; endlessRun is longer
 	// than anybody does.
 	longRun    = 4 * time.Second
@@ -61,14 +67,17 @@ func (m *machine) init(language string, direction parley.Direction) {
 func (m *machine) began(at time.Duration) {
 	if !m.voiced && (m.talk == 0 || at-m.ending > runGap) {
 		m.talk = at
+		m.greets = !m.spoke && at-m.answered <= greetsWithin
 	}
-	m.voiced = true
+	m.voiced, m.spoke = true, true
 }
 
 func (m *machine) paused(last time.Duration) {
 	m.voiced = false
 	m.ending = last
-	m.run = max(m.run, last-m.talk)
+	if m.greets {
+		m.run = max(m.run, last-m.talk)
+	}
 }
 
 // words takes what has been said since the last turn.
@@ -86,7 +95,7 @@ func (m *machine) turn(text string) {
 // evidence is how much speaks for a machine.
 func (m *machine) evidence(now time.Duration) int {
 	run := m.run
-	if m.voiced {
+	if m.voiced && m.greets {
 		run = max(run, now-m.talk)
 	}
 	e := m.wordsEvidence()

@@ -130,7 +130,7 @@ func TestInbandDigits(t *testing.T) {
 // benchConversation is a call in the middle of an answer with everything switched on:
 // the 20 ms path of VAD, echo reference, noise suppression, transcriber, playback,
 // ambient sound and recording.
-func benchConversation(b *testing.B, tap func(customer, assistant []int16)) *Conversation {
+func benchConversation(b testing.TB, tap func(customer, assistant []int16)) *Conversation {
 	b.Helper()
 	a := baseAssistant()
 	a.EnableNoiseCancellation, a.AmbientSound, a.AmbientSoundVolume = true, "office", 0.5
@@ -181,9 +181,28 @@ func noiseSamples(n int) []int16 {
 // BenchmarkFrame is what a call costs per 20 ms at 8 kHz, recording included; the
 // goal is 12 us, so that a core holds a thousand.
 func BenchmarkFrame(b *testing.B) {
+	frame := framePath(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		frame()
+	}
+}
+
+// TestFramePathAllocatesNothing: a thousand calls must not feed the collector.
+func TestFramePathAllocatesNothing(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates")
+	}
+	frame := framePath(t)
+	require.Zero(t, testing.AllocsPerRun(500, frame))
+}
+
+// framePath is one frame of a call in which the assistant speaks and is recorded.
+func framePath(b testing.TB) func() {
+	b.Helper()
 	file, err := os.Create(filepath.Join(b.TempDir(), "call.wav"))
 	require.NoError(b, err)
-	defer file.Close()
+	b.Cleanup(func() { _ = file.Close() })
 	recorder, err := audio.NewRecorder(file, audio.Rate8k)
 	require.NoError(b, err)
 	at := time.Duration(0)
@@ -207,16 +226,18 @@ func BenchmarkFrame(b *testing.B) {
 	for i := range quiet {
 		quiet[i] /= 50
 	}
-	b.ReportAllocs()
-	for b.Loop() {
+	return func() {
 		c.tell()
 		c.ringDue()
 		c.frame(quiet)
-		if u := c.mouth.now; u != nil && u.at < len(u.sentences) && u.sentences[u.at].pos > 8000*50 {
-			u.sentences[u.at].pos = 0 // the utterance never ends
+		u := c.mouth.now
+		if u == nil || !u.begun {
+			b.Fatal("the assistant should be speaking")
+		}
+		if s := u.current(); s.pos > 8000*50 {
+			s.pos = 0 // the utterance never ends
 		}
 	}
-	require.NotNil(b, c.mouth.now, "the assistant spoke all the time")
 }
 
 // failingEars never open, so that no goroutine waits.

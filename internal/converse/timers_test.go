@@ -99,3 +99,18 @@ func TestCustomerHangsUp(t *testing.T) {
 	require.Equal(t, "AI: One two three", o.Transcript)
 	require.Equal(t, 1000*ms, o.Duration)
 }
+
+// TestSilenceDoesNotCountWhileTheCustomerSpeaks, nor while the assistant thinks.
+func TestSilenceDoesNotCountWhileTheCustomerSpeaks(t *testing.T) {
+	t.Parallel()
+	o := scene{
+		assistant: func(a *parley.Assistant) { a.MaxSilenceDuration, a.ReengagementInterval = 5, 7 },
+		customer:  []says{{2 * time.Second, 12 * time.Second, "this is a very long story about a horse"}}, words: wording{final: 11 * ms, partial: 11 * ms},
+		model: always("What a horse.", 3001*ms),
+	}.play(t)
+	require.NotContains(t, o.Transcript, "still there")
+	require.Equal(t, EndMaxSilence, o.EndReason)
+	last := o.Turns[len(o.Turns)-1]
+	require.Equal(t, "What a horse.", last.Text)
+	require.Equal(t, last.Ended+5*time.Second, o.hungUp)
+}

@@ -168,7 +168,7 @@ func TestEndCall(t *testing.T) {
 	require.Equal(t, EndGoodbye, o.EndReason)
 	require.Equal(t, ByAssistant, o.EndedBy)
 	require.Equal(t, "Hello from Acme. Thank you for calling. Goodbye.", o.said())
-	require.Equal(t, 4500*ms+tail, o.hungUp, "five words of 300 ms from 3.0 s")
+	require.Equal(t, 4700*ms, o.hungUp, "five words of 300 ms from 3.0 s, and what the telephone still holds")
 	var offered string
 	for _, tool := range o.model.prompts()[0].Tools {
 		if tool.Name == "end_call" {

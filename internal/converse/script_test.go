@@ -46,6 +46,7 @@ type says struct {
 type wording struct {
 	final   time.Duration // from Flush to the final words
 	partial time.Duration // from a word to its partial transcript; 0: no partials
+	damaged bool          // part of it could not be understood
 	fault   func(open int) fault
 }
 
@@ -541,7 +542,7 @@ func (l *scriptListener) Flush() error {
 	text := l.text()
 	l.done = ""
 	l.from[l.seg] = l.count
-	l.later(l.e.final, Heard{Text: text, Final: true})
+	l.later(l.e.final, Heard{Text: text, Final: true, Damaged: l.e.damaged})
 	return nil
 }
 

@@ -188,3 +188,18 @@ func TestLateFinalWordsAreNotASecondTurn(t *testing.T) {
 	require.Equal(t, "AI: Hello from Acme.\nCustomer: what are your hours\nAI: We open at nine.", o.Transcript)
 	require.Equal(t, 3260*ms, o.at("We open"), "the final words are waited for, but not for ever")
 }
+
+// TestDamagedWords: the model knows that it did not get everything, and where there
+// are no words at all the customer is asked again.
+func TestDamagedWords(t *testing.T) {
+	t.Parallel()
+	s := scene{
+		customer: []says{{1500 * ms, 2500 * ms, "my number is five"}}, words: wording{final: 11 * ms, damaged: true}, model: always("Once more please.", 21*ms), until: 7 * time.Second,
+	}
+	o := s.play(t)
+	require.Equal(t, "my number is five [partly unintelligible]", lastWords(o.model.prompts()[0]))
+	require.NotContains(t, o.Transcript, "unintelligible")
+	s.customer[0].words = ""
+	o = s.play(t)
+	require.Equal(t, "AI: Hello from Acme.\nAI: "+phraseBook["en"].pardon, o.Transcript)
+}

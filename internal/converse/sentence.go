@@ -53,23 +53,29 @@ func (s *splitter) flush() []string {
 
 // sentenceEnd is where the first whole sentence of text ends, or -1.
 func sentenceEnd(text string) int {
+	run := false // within several marks in a row, of which the first decides for all
 	for i, r := range text {
+		mark := endMark(r)
 		switch {
 		case r == '\n':
 			return i + 1
 		case fullWidthEnd(r):
 			return afterClosers(text, i+utf8.RuneLen(r))
-		case r == '.' || r == '!' || r == '?' || r == '…' || r == '।' || r == '؟' || r == '։' || r == '።':
+		case mark && !run:
 			if end := asciiEnd(text, i, r); end >= 0 {
 				return end
 			}
 		}
+		run = mark
 		if i >= longest {
 			return softEnd(text, i)
 		}
 	}
 	return -1
 }
+
+// endMark reports the marks that end a sentence where a blank follows.
+func endMark(r rune) bool { return strings.ContainsRune(".!?…।؟։።", r) }
 
 // fullWidthEnd reports the marks of scripts that put no blank behind a sentence.
 func fullWidthEnd(r rune) bool { return r == '。' || r == '！' || r == '？' }
@@ -78,8 +84,12 @@ func fullWidthEnd(r rune) bool { return r == '。' || r == '！' || r == '？' }
 // that could begin another follow.
 func asciiEnd(text string, i int, mark rune) int {
 	end := afterClosers(text, i+utf8.RuneLen(mark))
-	for end < len(text) && strings.ContainsRune(".!?…", rune(text[end])) {
-		end++
+	for end < len(text) {
+		r, n := utf8.DecodeRuneInString(text[end:])
+		if !endMark(r) {
+			break
+		}
+		end += n
 	}
 	if end >= len(text) {
 		return -1 // more may follow: "3." could become "3.5"

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -144,12 +145,12 @@ func FuzzSplitter(f *testing.F) {
 
 // letters are what must survive.
 func letters(s string) string {
-	return strings.Join(plainWords(strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if strings.ContainsRune("*#`~", r) || r < ' ' && r != '\n' || r == utf8.RuneError {
-			return -1
+	return strings.Map(func(r rune) rune {
+		if r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsNumber(r)) {
+			return r
 		}
-		return r
-	}, strings.ToValidUTF8(s, ""))), "")), "")
+		return -1
+	}, strings.ToValidUTF8(s, ""))
 }
 
 // FuzzTemplate: rendering ends, and leaves nothing of a place it knows.
@@ -186,4 +187,18 @@ func TestSensitivitiesAreMonotone(t *testing.T) {
 		slow, quick := endpointing{endpointPause(low), true, "en"}, endpointing{endpointPause(high), true, "en"}
 		require.GreaterOrEqual(t, slow.wait(text, false), quick.wait(text, false))
 	})
+}
+
+// TestGarbageIsSplitQuickly: a model gone wild must not hold up its call.
+func TestGarbageIsSplitQuickly(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{".", "a", "?)", "…", "1.", " ", "\"", "漢", "。"} {
+		began := time.Now()
+		var s splitter
+		for range mostText {
+			s.add(piece)
+		}
+		s.flush()
+		require.Less(t, time.Since(began), 5*time.Second, piece)
+	}
 }

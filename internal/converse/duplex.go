@@ -33,7 +33,7 @@ type live struct {
 }
 
 const (
-	// liveLimit is how long an answer may take to begin.
+	// liveLimit is how long an answer may take to begin, or to go on.
 	liveLimit = 5 * time.Second
 	// leastTurn is speech that is a turn though its words are not known yet.
 	leastTurn = 300 * time.Millisecond
@@ -124,7 +124,7 @@ func (l *live) endTurn(c *Conversation) {
 	l.do(c, DuplexSession.EndTurn)
 }
 
-// await suspects a model that does not begin.
+// await suspects a model that does not begin, or stops in the middle.
 func (l *live) await(c *Conversation) {
 	gen := l.gen
 	if l.watch != nil {
@@ -132,7 +132,7 @@ func (l *live) await(c *Conversation) {
 	}
 	l.watch = time.AfterFunc(liveLimit, func() {
 		c.inbox.post(func() {
-			if c.live.awaited {
+			if c.live.awaited || c.live.now != nil {
 				c.liveFailed(gen, errStalled)
 			}
 		})
@@ -229,6 +229,7 @@ func (c *Conversation) answering() *utterance {
 
 func (c *Conversation) liveSounded(sound Sound) {
 	u := c.answering()
+	c.live.await(c)
 	s := u.sentences[0]
 	if len(s.samples) == 0 {
 		s.first = c.now
@@ -246,6 +247,7 @@ func (c *Conversation) liveSounded(sound Sound) {
 // liveCalls runs a tool for the model.
 func (c *Conversation) liveCalls(call ToolCall) {
 	u := c.answering()
+	c.live.await(c)
 	r := c.live.reply
 	r.calls = append(r.calls, call)
 	if u.entry == nil {
@@ -278,6 +280,9 @@ func (c *Conversation) liveDone(usage Usage) {
 		return
 	}
 	l.now = nil
+	if !l.awaited {
+		l.watch.Stop()
+	}
 	u.sentences[0].whole = true
 	u.more = false
 	if l.reply != nil {

@@ -102,9 +102,16 @@ func (s *scriptSession) later(after time.Duration, compose func() answer) {
 		if gen != s.gen || s.ctx.Err() != nil {
 			return
 		}
-		for i, w := range strings.Fields(a.text) {
+		words := strings.Fields(a.text)
+		if s.fault == half {
+			words = words[:len(words)/2]
+		}
+		for i, w := range words {
 			sound := s.d.voice.sound(w, i, 300*ms)
 			s.emit(DuplexEvent{Sound: &sound})
+		}
+		if s.fault == half {
+			return
 		}
 		for _, call := range a.calls {
 			s.emit(DuplexEvent{ToolCall: &call})
@@ -240,4 +247,13 @@ func TestDuplexFails(t *testing.T) {
 	}}).play(t)
 	require.Contains(t, o.Transcript, "AI: Good morning.")
 	require.Equal(t, EndStopped, o.EndReason)
+	s.until = 50 * time.Second
+	o = s.duplexed(&scriptDuplex{fault: func(open int) fault {
+		if open == 1 {
+			return half
+		}
+		return sound
+	}}).play(t)
+	require.Contains(t, o.Transcript, "AI: Hello", "what there is of the greeting is said")
+	require.Equal(t, EndMaxSilence, o.EndReason, "and the call does not hang")
 }

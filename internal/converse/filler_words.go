@@ -2,7 +2,7 @@ package converse
 
 // ownFillers are said where an assistant names none of its own: by language and
 // mood (neutral, negative, positive, question). Any other language keeps silent.
-var ownFillers = map[string][4][]string{ //nolint:misspell // words of other languages
+var ownFillers = map[string][4][]string{
 	"en": {{"Let me see.", "One moment.", "All right."}, {"I understand.", "I am sorry to hear that."}, {"Great.", "Very good."}, {"Good question.", "Let me check."}},
 	"de": {{"Moment.", "Einen Augenblick.", "Alles klar."}, {"Ich verstehe.", "Das tut mir leid."}, {"Sehr schön.", "Prima."}, {"Gute Frage.", "Ich sehe nach."}},
 	"fr": {{"Voyons.", "Un instant.", "D'accord."}, {"Je comprends.", "Je suis désolé."}, {"Parfait.", "Très bien."}, {"Bonne question.", "Je vérifie."}},
@@ -13,7 +13,7 @@ var ownFillers = map[string][4][]string{ //nolint:misspell // words of other lan
 }
 
 // askers begin a question.
-var askers = map[string]map[string]bool{ //nolint:misspell // words of other languages
+var askers = map[string]map[string]bool{
 	"en": setOf("who", "what", "when", "where", "why", "how", "which", "can", "could", "do", "does", "is", "are", "will", "would"),
 	"de": setOf("wer", "was", "wann", "wo", "warum", "wie", "welche", "welcher", "können", "kann", "ist", "sind", "haben", "gibt"),
 	"fr": setOf("qui", "que", "quand", "où", "pourquoi", "comment", "quel", "quelle", "estce", "combien"),
@@ -23,7 +23,7 @@ var askers = map[string]map[string]bool{ //nolint:misspell // words of other lan
 	"nl": setOf("wie", "wat", "wanneer", "waar", "waarom", "hoe", "welke", "kunt", "kan", "is"),
 }
 
-var unhappy = map[string]map[string]bool{ //nolint:misspell // words of other languages
+var unhappy = map[string]map[string]bool{
 	"en": setOf("no", "not", "dont", "cant", "wont", "bad", "wrong", "problem", "broken", "angry", "terrible", "awful", "unhappy", "complaint", "never", "late", "disappointed", "upset", "sorry"),
 	"de": setOf("nein", "nicht", "kein", "keine", "schlecht", "falsch", "problem", "kaputt", "ärgerlich", "furchtbar", "beschwerde", "nie", "enttäuscht", "leider"),
 	"fr": setOf("non", "pas", "mauvais", "faux", "problème", "cassé", "terrible", "jamais", "déçu", "plainte"),

@@ -65,7 +65,7 @@ func TestBackchannelResumes(t *testing.T) {
 func TestPickUpWordsDoNotInterruptTheGreeting(t *testing.T) {
 	t.Parallel()
 	o := scene{
-		assistant: long, customer: []says{{200 * ms, 900 * ms, "hello hello"}},
+		assistant: long, customer: []says{{200 * ms, 900 * ms, "hello hi"}},
 		words: wording{final: 11 * ms, partial: 31 * ms}, until: 8 * time.Second,
 	}.play(t)
 	require.Equal(t, tenWords, o.said())

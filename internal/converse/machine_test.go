@@ -13,7 +13,7 @@ import (
 // The corpus: how people and machines pick up. A bar is a pause of 0.8 s, a double
 // one of 1.6 s; words take 375 ms (160 a minute); "beep" at the end is a tone.
 var humanGreetings = []string{
-	"Hello?", "Yes?", "Hi.", "Hello, who is this?", "Speaking.", "Yeah?", "John Miller.", "This is Anna.", "Good morning.", "Hello, hello?",
+	"Hello?", "Yes?", "Hi.", "Hello, who is this?", "Speaking.", "Yeah?", "John Miller.", "This is Anna.", "Good morning.", "Hello, hi?",
 	"Acme Plumbing, this is Sarah, how can I help you?", "Good afternoon, Miller and Sons, Peter speaking.", "Hi, this is Tom.", "Yes, hello, Miller here.", "Front desk, how may I help you?",
 	"Hello? | Hello?", "Hello | who's calling please?", "Hey, what's up?", "Yep.", "Thank you for calling Bright Dental, this is Kim, how can I help you today?",
 	"Hi mum", "I'm driving, what is it?", "Sorry, one second. | Okay, hello?", "Doctor Patel's office, can you hold please?", "Who is this?",
@@ -35,7 +35,7 @@ var machineGreetings = []string{
 	"Good day, you have reached Acme. All our lines are busy and nobody is able to answer right now, please call again tomorrow between nine and five or write to us.",
 	"Leave a message. beep", "Tom's phone. Beep's coming. beep", "Yo, it's Max, hit me up. beep", "Hi, I'm either on the other line or away from the phone. beep", "This is Anna's voicemail. beep",
 	"Hello, you've reached Peter Brown at Brown Consulting. I am travelling this week and will return your call on Monday. beep", "Please hold while I try to connect you. || The person you have called is unavailable. Please leave your message. beep",
-	"Hi there, thanks for calling. We missed your call. Please leave your name and a brief message. beep", "You've reached the desk of Claire. I am not in right now. beep", "Welcome to the mailbox of five five five one two three four. beep",
+	"Hi there, thanks for calling. We missed your call. Please leave your name and a brief message. beep", "You've reached the desk of Claire. I am not in right now. beep", "Welcome to the mailbox of five six five one two three four. beep",
 	"Hello. || You have reached 2 0 2 5 5 5. || Please leave a message. beep", "Nobody is home. Leave a message. beep", "I can't take your call at the moment because I am probably in the garden or on the road or asleep, but I love hearing from you all. beep",
 	"Hi, this is Bob. beep", "Hello. beep", "Sorry, I'm not available. beep", "Please record your message, then hang up. beep", "You have reached the customer line. We cannot take your call outside business hours. Please try again. beep",
 	"This mailbox is not set up yet. Goodbye.", "Hi, you have reached my cell, text me instead. beep", "Thanks for calling the Lopez family. At the beep, tell us who you are. beep", "I'm on vacation until the fifteenth. For urgent matters please call my colleague at extension twelve. beep",

@@ -8,7 +8,7 @@ type machinePhrase struct {
 }
 
 // The phrases are plain words. 4 is proof, 2 is what a receptionist might also say.
-var machinePhrases = map[string][]machinePhrase{ //nolint:misspell // words of other languages
+var machinePhrases = map[string][]machinePhrase{
 	"en": {
 		{"leave a message", 4}, {"leave me a message", 4}, {"leave your message", 4}, {"leave your name", 4}, {"leave a brief message", 4}, {"leave a detailed message", 4}, {"leave a short message", 4},
 		{"after the tone", 4}, {"after the beep", 4}, {"at the tone", 4}, {"at the beep", 4}, {"record your message", 4}, {"voicemail", 4}, {"voice mail", 4}, {"voice mailbox", 4}, {"mailbox", 4},

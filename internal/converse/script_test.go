@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"parley"
 	"parley/internal/audio"
 )
@@ -196,7 +194,10 @@ func (s scene) run(t testing.TB) *outcome {
 		s.config(&cfg)
 	}
 	c, err := New(cfg)
-	require.NoError(t, err)
+	if err != nil {
+		t.Error(err)
+		return out
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -70,13 +70,13 @@ func TestLongPauseIsNotALateAnswer(t *testing.T) {
 func TestPauseInsideASentence(t *testing.T) {
 	t.Parallel()
 	s := scene{
-		customer: []says{{1500 * ms, 2500 * ms, "my number is"}, {3300 * ms, 4300 * ms, "five five five"}},
+		customer: []says{{1500 * ms, 2500 * ms, "my number is"}, {3300 * ms, 4300 * ms, "five six seven"}},
 		words:    wording{final: 11 * ms}, model: always("Thank you.", 21*ms), until: 8 * time.Second,
 	}
 	require.Equal(t, 2, strings.Count(s.play(t).Transcript, "Customer:"))
 	s.assistant = func(a *parley.Assistant) { a.EndpointType = "ai" }
 	o := s.play(t)
-	require.Equal(t, "AI: Hello from Acme.\nCustomer: my number is five five five\nAI: Thank you.", o.Transcript)
+	require.Equal(t, "AI: Hello from Acme.\nCustomer: my number is five six seven\nAI: Thank you.", o.Transcript)
 }
 
 // TestWordsStillOwedAreWaitedFor: the second half of a sentence comes late and
@@ -128,11 +128,11 @@ func TestWaitForCustomer(t *testing.T) {
 	t.Parallel()
 	s := scene{
 		assistant: func(a *parley.Assistant) { a.WaitForCustomer = true },
-		customer:  []says{{1500 * ms, 2100 * ms, "hello hello"}},
+		customer:  []says{{1500 * ms, 2100 * ms, "hello hi"}},
 		words:     wording{final: 11 * ms}, model: always("At nine.", 21*ms), until: 6 * time.Second,
 	}
 	o := s.play(t)
-	require.Equal(t, "Customer: hello hello\nAI: Hello from Acme.", o.Transcript)
+	require.Equal(t, "Customer: hello hi\nAI: Hello from Acme.", o.Transcript)
 	require.Equal(t, 2600*ms, o.at("Hello from"))
 	s.customer[0].words = "when do you open"
 	require.Equal(t, "Customer: when do you open\nAI: Hello from Acme.\nAI: At nine.", s.play(t).Transcript)

@@ -437,37 +437,43 @@ func (d *decoder) object(raw any, to reflect.Value) {
 		d.fail("must be an object.")
 		return
 	}
-	if at, bad := findNUL(object); bad {
-		d.errs.Add(d.path+"."+at, "The "+Spaced(d.path)+"."+at+" must not contain NUL characters.")
+	if at, wrong := unkept(object); wrong != "" {
+		path := joinPath(d.path, at)
+		d.errs.Add(path, "The "+Spaced(path)+" "+wrong)
 		return
 	}
 	to.Set(reflect.ValueOf(object))
 }
 
-// findNUL looks for U+0000 in the keys and texts of a JSON value: no database
-// column can hold it.
-func findNUL(v any) (path string, found bool) {
+// unkept finds what cannot be kept of a JSON value and given back: U+0000, which no
+// database column holds, and numbers that no client could read.
+func unkept(v any) (path, wrong string) {
 	switch v := v.(type) {
 	case string:
-		return "", strings.ContainsRune(v, 0)
+		if strings.ContainsRune(v, 0) {
+			return "", "must not contain NUL characters."
+		}
+	case json.Number:
+		if _, err := v.Float64(); err != nil {
+			return "", "must be a number of at most 308 digits."
+		}
 	case []any:
 		for i, e := range v {
-			if path, found = findNUL(e); found {
-				return joinPath(strconv.Itoa(i), path), true
+			if path, wrong = unkept(e); wrong != "" {
+				return joinPath(strconv.Itoa(i), path), wrong
 			}
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			shown := strings.ReplaceAll(k, "\x00", "?")
-			if shown != k {
-				return shown, true
+			if path, wrong = unkept(k); wrong != "" {
+				return strings.ReplaceAll(k, "\x00", "?"), wrong
 			}
-			if path, found = findNUL(v[k]); found {
-				return joinPath(shown, path), true
+			if path, wrong = unkept(v[k]); wrong != "" {
+				return joinPath(k, path), wrong
 			}
 		}
 	}
-	return "", false
+	return "", ""
 }
 
 func joinPath(outer, inner string) string {

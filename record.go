@@ -79,6 +79,7 @@ type FieldDoc struct {
 	Type     string // a JSON type of a request: string, integer, number, boolean, object, array
 	Shown    string // the JSON type in the record, where it differs
 	Items    string // the JSON type of a list's elements
+	ID       bool   // an id, or a list of them: strings of digits are accepted too
 	Nullable bool
 	Rule     Rule
 	Default  any
@@ -109,8 +110,9 @@ func (f Form[T]) Describe() []FieldDoc {
 		case reflect.TypeFor[Bit]():
 			doc.Shown = "integer"
 		}
+		doc.ID = kind.Kind() == reflect.Int64
 		if kind.Kind() == reflect.Slice {
-			doc.Items = jsonType(kind.Elem())
+			doc.Items, doc.ID = jsonType(kind.Elem()), kind.Elem().Kind() == reflect.Int64
 		}
 		if field.Each != nil {
 			doc.Elements = field.Each.Describe()

@@ -298,7 +298,7 @@ func dump(t testing.TB, db *store.DB) string {
 		}
 		return b.String()
 	}
-	files, err := filepath.Glob(filepath.Join(databaseFolder(t, db), store.FileName+"*"))
+	files, err := filepath.Glob(filepath.Join(db.Options().Dir, store.FileName+"*"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -307,14 +307,6 @@ func dump(t testing.TB, db *store.DB) string {
 		b.Write(raw)
 	}
 	return b.String()
-}
-
-func databaseFolder(t testing.TB, db *store.DB) string {
-	t.Helper()
-	var number int
-	var name, file string
-	require.NoError(t, db.SQL().QueryRow("PRAGMA database_list").Scan(&number, &name, &file))
-	return filepath.Dir(file)
 }
 
 func TestPromiseL1SecretsAreEncrypted(t *testing.T) {

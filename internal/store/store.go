@@ -31,8 +31,8 @@ import (
 // are rewritten for PostgreSQL, times are integers and documents are text.
 type DB struct {
 	write, read *sql.DB // the same pool on PostgreSQL
+	options     Options
 	postgres    bool
-	dir         string
 	keys        *Keys
 	prepared    sync.Map // of the read pool, by statement
 }
@@ -49,7 +49,7 @@ const FileName = "parley.db"
 
 // Open opens a database without touching its schema.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	db := &DB{postgres: o.URL != "", dir: o.Dir, keys: o.Keys}
+	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys}
 	open := db.openSQLite
 	if db.postgres {
 		open = db.openPostgres
@@ -117,6 +117,9 @@ func (db *DB) Close() error {
 func (db *DB) Ping(ctx context.Context) error {
 	return db.read.PingContext(ctx)
 }
+
+// Options is how the database was opened.
+func (db *DB) Options() Options { return db.options }
 
 // Postgres says which of the two databases this is.
 func (db *DB) Postgres() bool { return db.postgres }

@@ -129,7 +129,11 @@ func defaultValue(value, at any) reflect.Value {
 	v := reflect.ValueOf(value)
 	switch v.Kind() {
 	case reflect.Map:
-		v = reflect.ValueOf(maps.Clone(value.(map[string]any)))
+		fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for _, k := range v.MapKeys() {
+			fresh.SetMapIndex(k, v.MapIndex(k))
+		}
+		v = fresh
 	case reflect.Slice:
 		fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		reflect.Copy(fresh, v)
@@ -218,7 +222,7 @@ type decoder struct {
 	errs  *FieldErrors
 }
 
-func (d *decoder) fail(format string, args ...any) {
+func (d *decoder) failf(format string, args ...any) {
 	d.errs.Add(d.path, fmt.Sprintf("The "+Spaced(d.path)+" "+format, args...))
 }
 
@@ -285,20 +289,20 @@ func (d *decoder) selected(allowed []string) {
 func (d *decoder) text(raw any, to reflect.Value) {
 	s, ok := raw.(string)
 	if !ok {
-		d.fail("must be a string.")
+		d.failf("must be a string.")
 		return
 	}
 	if strings.ContainsRune(s, 0) {
-		d.fail("must not contain NUL characters.")
+		d.failf("must not contain NUL characters.")
 		return
 	}
 	length := float64(utf8.RuneCountInString(s))
 	switch {
 	case d.rule.Min > 0 && (length < d.rule.Min || length > d.rule.Max):
-		d.fail("must be between %s and %s characters.", plain(d.rule.Min), plain(d.rule.Max))
+		d.failf("must be between %s and %s characters.", plain(d.rule.Min), plain(d.rule.Max))
 		return
 	case d.rule.Max > 0 && length > d.rule.Max:
-		d.fail("must not be greater than %s characters.", plain(d.rule.Max))
+		d.failf("must not be greater than %s characters.", plain(d.rule.Max))
 		return
 	case d.rule.In != nil && !slices.Contains(d.rule.In, s):
 		d.selected(d.rule.In)
@@ -307,13 +311,13 @@ func (d *decoder) text(raw any, to reflect.Value) {
 		if d.rule.MatchText != "" {
 			d.errs.Add(d.path, d.rule.MatchText)
 		} else {
-			d.fail("format is invalid.")
+			d.failf("format is invalid.")
 		}
 		return
 	}
 	if d.rule.Check != nil {
 		if wrong := d.rule.Check(s); wrong != "" {
-			d.fail("%s", wrong)
+			d.failf("%s", wrong)
 			return
 		}
 	}
@@ -327,14 +331,14 @@ func (d *decoder) flag(raw any, to reflect.Value) {
 	case false, json.Number("0"), "false", "0":
 		to.SetBool(false)
 	default:
-		d.fail("field must be true or false.")
+		d.failf("field must be true or false.")
 	}
 }
 
 func (d *decoder) id(raw any, to reflect.Value) {
 	id, ok := ParseID(raw)
 	if !ok {
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	to.SetInt(id)
@@ -361,7 +365,7 @@ func ParseID(raw any) (ID, bool) {
 func (d *decoder) integer(raw any, to reflect.Value) {
 	n, ok := raw.(json.Number)
 	if !ok {
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	i, err := strconv.ParseInt(n.String(), 10, 32)
@@ -370,7 +374,7 @@ func (d *decoder) integer(raw any, to reflect.Value) {
 			d.between() // a whole number, only far too large
 			return
 		}
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	if d.inRange(float64(i)) {
@@ -390,7 +394,7 @@ func (d *decoder) number(raw any, to reflect.Value) {
 		}
 	}
 	if digits == "" {
-		d.fail("must be a number.")
+		d.failf("must be a number.")
 		return
 	}
 	f, err := strconv.ParseFloat(digits, 64)
@@ -399,7 +403,7 @@ func (d *decoder) number(raw any, to reflect.Value) {
 			d.between() // outside what a float holds, so outside the range too
 			return
 		}
-		d.fail("must be a number.")
+		d.failf("must be a number.")
 		return
 	}
 	if !d.inRange(f) {
@@ -424,7 +428,7 @@ func (d *decoder) inRange(f float64) bool {
 }
 
 func (d *decoder) between() {
-	d.fail("must be between %s and %s.", plain(d.rule.Min), plain(d.rule.Max))
+	d.failf("must be between %s and %s.", plain(d.rule.Min), plain(d.rule.Max))
 }
 
 func (d *decoder) object(raw any, to reflect.Value) {
@@ -434,7 +438,7 @@ func (d *decoder) object(raw any, to reflect.Value) {
 	}
 	object, ok := raw.(map[string]any)
 	if !ok {
-		d.fail("must be an object.")
+		d.failf("must be an object.")
 		return
 	}
 	if at, wrong := unkept(object); wrong != "" {
@@ -465,7 +469,7 @@ func unkept(v any) (path, wrong string) {
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if path, wrong = unkept(k); wrong != "" {
+			if _, wrong = unkept(k); wrong != "" {
 				return strings.ReplaceAll(k, "\x00", "?"), wrong
 			}
 			if path, wrong = unkept(v[k]); wrong != "" {
@@ -486,11 +490,11 @@ func joinPath(outer, inner string) string {
 func (d *decoder) list(raw any, to reflect.Value) {
 	list, ok := raw.([]any)
 	if !ok {
-		d.fail("must be an array.")
+		d.failf("must be an array.")
 		return
 	}
 	if d.rule.Max > 0 && float64(len(list)) > d.rule.Max {
-		d.fail("must not have more than %s items.", plain(d.rule.Max))
+		d.failf("must not have more than %s items.", plain(d.rule.Max))
 		return
 	}
 	before := d.errs.Count()

@@ -59,7 +59,7 @@ func start(ctx context.Context, config *Config, c console) (*server, error) {
 // open takes the port before it touches the database: a taken port must not leave
 // a migrated database behind.
 func (s *server) open(ctx context.Context) (token string, err error) {
-	if s.listener, err = net.Listen("tcp", s.config.HTTP); err != nil {
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.config.HTTP); err != nil {
 		return "", fmt.Errorf("cannot listen on PARLEY_HTTP %s: %w", s.config.HTTP, err)
 	}
 	if s.db, err = s.config.openDB(ctx); err != nil {

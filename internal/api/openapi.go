@@ -327,23 +327,21 @@ func responses(route Route) object {
 }
 
 func failureResponse(fs []Failure) object {
-	whens, shown, options := []string{}, object{}, []any{}
-	seen := map[string]bool{}
+	whens, shown, kinds := []string{}, object{}, []string{}
 	for i, f := range fs {
 		whens = append(whens, f.When)
 		kind, value := "Message", object{"message": f.Message}
 		if f.Errors != nil {
 			kind, value["errors"] = "Invalid", f.Errors
 		}
-		if !seen[kind] {
-			seen[kind] = true
-			options = append(options, ref(kind))
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 		shown["case"+strconv.Itoa(i+1)] = object{"summary": f.When, "value": value}
 	}
-	schema := options[0].(object)
-	if len(options) > 1 {
-		schema = object{"oneOf": options}
+	schema := ref(kinds[0])
+	if len(kinds) > 1 {
+		schema = object{"oneOf": []any{ref(kinds[0]), ref(kinds[1])}}
 	}
 	return object{"description": strings.Join(whens, " "), "content": object{"application/json": object{"schema": schema, "examples": shown}}}
 }

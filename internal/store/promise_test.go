@@ -200,5 +200,6 @@ func explain(t *testing.T, db *sql.DB, query string) string {
 		require.NoError(t, rows.Scan(&id, &parent, &unused, &detail))
 		b.WriteString(detail + "\n")
 	}
+	require.NoError(t, rows.Err())
 	return b.String()
 }

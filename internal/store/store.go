@@ -34,7 +34,9 @@ type DB struct {
 	options     Options
 	postgres    bool
 	keys        *Keys
-	prepared    sync.Map // of the read pool, by statement
+
+	mu       sync.RWMutex
+	prepared map[string]*sql.Stmt // of the read pool, by their text
 }
 
 // Options says which database to open.
@@ -49,7 +51,7 @@ const FileName = "parley.db"
 
 // Open opens a database without touching its schema.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys}
+	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys, prepared: map[string]*sql.Stmt{}}
 	open := db.openSQLite
 	if db.postgres {
 		open = db.openPostgres
@@ -102,10 +104,9 @@ func (db *DB) openPostgres(o Options) error {
 
 // Close waits for running statements and closes the database.
 func (db *DB) Close() error {
-	db.prepared.Range(func(_, s any) bool {
-		s.(*sql.Stmt).Close()
-		return true
-	})
+	for _, statement := range db.prepared {
+		statement.Close()
+	}
 	err := db.write.Close()
 	if db.read != db.write {
 		err = errors.Join(err, db.read.Close())
@@ -210,18 +211,22 @@ func (s session) query(ctx context.Context, query string, args ...any) (*sql.Row
 
 // prepare keeps a read statement compiled: parsing costs more than most look-ups.
 func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if statement, ok := db.prepared.Load(query); ok {
-		return statement.(*sql.Stmt), nil
+	db.mu.RLock()
+	statement, ok := db.prepared[query]
+	db.mu.RUnlock()
+	if ok {
+		return statement, nil
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if statement, ok = db.prepared[query]; ok {
+		return statement, nil
 	}
 	statement, err := db.read.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		db.prepared[query] = statement
 	}
-	if other, loaded := db.prepared.LoadOrStore(query, statement); loaded {
-		statement.Close()
-		return other.(*sql.Stmt), nil
-	}
-	return statement, nil
+	return statement, err
 }
 
 // rebind turns ? into $1, $2, ... for PostgreSQL. No statement here has a ? inside a literal.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -33,7 +34,7 @@ type cluster struct {
 var (
 	clusterOnce sync.Once
 	running     *cluster
-	clusterErr  error
+	errCluster  error
 )
 
 // startedCluster is the binary's cluster. Where PostgreSQL is not installed the
@@ -47,8 +48,8 @@ func startedCluster(t testing.TB) *cluster {
 		}
 		t.Skip("SKIPPED: PostgreSQL IS NOT INSTALLED, half of the storage tests did not run (apt-get install postgresql)")
 	}
-	clusterOnce.Do(func() { running, clusterErr = startCluster(bin) })
-	require.NoError(t, clusterErr)
+	clusterOnce.Do(func() { running, errCluster = startCluster(bin) })
+	require.NoError(t, errCluster)
 	return running
 }
 
@@ -149,7 +150,7 @@ func (c *cluster) exec(statement string) error {
 		return err
 	}
 	defer admin.Close()
-	_, err = admin.Exec(statement)
+	_, err = admin.ExecContext(context.Background(), statement)
 	return err
 }
 

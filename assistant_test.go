@@ -124,10 +124,10 @@ func TestToolMessages(t *testing.T) {
 	}
 	tool, err := parley.CreateTool(input(t, `{"name":"a","description":"d","endpoint":"https://{{host}}/{id}?q={{ name }}","method":"DELETE"}`))
 	require.NoError(t, err)
+	require.NoError(t, tool.Update(input(t, `{"headers":[{"name":"X-A","value":"tab\tis fine"}]}`)))
 	require.EqualError(t, tool.Update(input(t, `{"timeout":31}`)), "Validation failed")
 	require.EqualError(t, tool.Update(input(t, `{"schema":[{"name":"ab","type":"string","description":"ddd"},{"name":"ab","type":"number","description":"ddd"}]}`)), "Validation failed")
 	require.EqualError(t, tool.Update(input(t, `{"headers":[{"name":"Content-Length","value":"1"}]}`)), "Validation failed")
-	require.NoError(t, tool.Update(input(t, `{"headers":[{"name":"X-A","value":"tab\tis fine"}]}`)))
 	require.Equal(t, parley.Limit, parley.ErrToolLimit(5).Code)
 }
 

@@ -312,8 +312,8 @@ func (a *Assistant) DisableInboundWebhook() { a.InboundWebhookURL = nil }
 
 // toolRef is an element of an assistant's tools.
 type toolRef struct {
-	Type string      `json:"type"`
-	Data toolRefData `json:"data"`
+	Type string
+	Data toolRefData
 }
 
 type toolRefData struct {
@@ -322,13 +322,15 @@ type toolRefData struct {
 	tool        *Tool
 }
 
-// MarshalJSON writes a mid call tool whole, and of the end-call tool its description.
-func (d toolRefData) MarshalJSON() ([]byte, error) {
-	if d.tool != nil {
-		return ToolForm.AppendRecord(nil, d.tool)
+// appendToolRef writes a mid call tool whole, and of the end-call tool its description.
+func appendToolRef(b []byte, ref *toolRef) (_ []byte, err error) {
+	b = append(append(append(b, `{"type":"`...), ref.Type...), `","data":`...)
+	if ref.Data.tool != nil {
+		b, err = ToolForm.AppendRecord(b, ref.Data.tool)
+		return append(b, '}'), err
 	}
-	description, err := appendValue([]byte(`{"description":`), &d.Description)
-	return append(description, '}'), err
+	b, err = appendText(append(b, `{"description":`...), ref.Data.Description)
+	return append(b, "}}"...), err
 }
 
 const (

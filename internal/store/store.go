@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +33,8 @@ type DB struct {
 	postgres    bool
 	dir         string
 	keys        *Keys
-	prepared    sync.Map // of the read pool, by statement
+	prepared    statements // of the read pool
+	writing     statements // of the pool that writes, in SQLite
 }
 
 // Options says which database to open.
@@ -102,10 +102,8 @@ func (db *DB) openPostgres(o Options) error {
 
 // Close waits for running statements and closes the database.
 func (db *DB) Close() error {
-	db.prepared.Range(func(_, s any) bool {
-		s.(*sql.Stmt).Close()
-		return true
-	})
+	db.prepared.close()
+	db.writing.close()
 	err := db.write.Close()
 	if db.read != db.write {
 		err = errors.Join(err, db.read.Close())
@@ -169,10 +167,17 @@ func (s session) transact(ctx context.Context, fn func(session) error) error {
 	if err := fn(session{db: s.db, tx: tx}); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	s.db.writing.prepareWanted(ctx, s.db.write)
+	return nil
 }
 
 func (s session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		return statement.ExecContext(ctx, args...)
+	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		return s.tx.ExecContext(ctx, query, args...)
@@ -182,6 +187,10 @@ func (s session) exec(ctx context.Context, query string, args ...any) (sql.Resul
 
 // insert runs an INSERT ... RETURNING id.
 func (s session) insert(ctx context.Context, query string, args ...any) (id parley.ID, err error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		err = statement.QueryRowContext(ctx, args...).Scan(&id)
+		return id, err
+	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		err = s.tx.QueryRowContext(ctx, query, args...).Scan(&id)
@@ -192,33 +201,33 @@ func (s session) insert(ctx context.Context, query string, args ...any) (id parl
 }
 
 func (s session) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		return statement.QueryContext(ctx, args...)
+	}
 	if s.tx != nil {
 		return s.tx.QueryContext(ctx, s.db.rebind(query), args...)
 	}
 	if s.db.postgres {
 		return s.db.read.QueryContext(ctx, s.db.rebind(query), args...) // pgx prepares by itself
 	}
-	statement, err := s.db.prepare(ctx, query)
+	statement, err := s.db.prepared.prepare(ctx, s.db.read, query)
 	if err != nil {
 		return nil, err
 	}
 	return statement.QueryContext(ctx, args...)
 }
 
-// prepare keeps a read statement compiled: parsing costs more than most look-ups.
-func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if statement, ok := db.prepared.Load(query); ok {
-		return statement.(*sql.Stmt), nil
+// compiled is the statement as compiled for SQLite's transaction, or nil if there
+// is none yet.
+func (s session) compiled(ctx context.Context, query string) *sql.Stmt {
+	if s.tx == nil || s.db.postgres {
+		return nil
 	}
-	statement, err := db.read.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
+	statement := s.db.writing.find(query)
+	if statement == nil {
+		return nil
 	}
-	if other, loaded := db.prepared.LoadOrStore(query, statement); loaded {
-		statement.Close()
-		return other.(*sql.Stmt), nil
-	}
-	return statement, nil
+	return s.tx.StmtContext(ctx, statement)
 }
 
 // rebind turns ? into $1, $2, ... for PostgreSQL. No statement here has a ? inside a literal.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -179,16 +180,34 @@ func (t *Tenant) DeleteAssistant(ctx context.Context, id parley.ID) error {
 }
 
 func scanAssistant(row scanner, a *parley.Assistant) error {
-	var settings []byte
+	var settings sql.RawBytes // read before the next row is
 	err := row.Scan(&a.ID, &a.UserID, &a.UUID, &a.Name, &a.Type, &a.Status, &a.Mode, &a.PhoneNumberID, &a.VoiceID, &a.LanguageID, &a.LLMModelID,
 		&settings, micros{&a.CreatedAt}, micros{&a.UpdatedAt}, nullMicros{&a.DeletedAt})
 	if err != nil {
 		return err
 	}
 	a.Settings = defaults() // for settings added since the row was written
-	decoder := json.NewDecoder(bytes.NewReader(settings))
-	decoder.UseNumber() // variables keep their digits
-	return decoder.Decode(&a.Settings)
+	document := struct {
+		*parley.Settings
+		Variables, WidgetSettings exactObject // these two win over the embedded ones
+	}{Settings: &a.Settings}
+	if err := json.Unmarshal(settings, &document); err != nil {
+		return err
+	}
+	a.Variables, a.WidgetSettings = document.Variables, document.WidgetSettings
+	return nil
+}
+
+// exactObject is an object of a user's whose numbers keep their digits.
+type exactObject map[string]any
+
+func (o *exactObject) UnmarshalJSON(raw []byte) error {
+	if !bytes.ContainsAny(raw, "0123456789") { // no numbers, so none to keep
+		return json.Unmarshal(raw, (*map[string]any)(o))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode((*map[string]any)(o))
 }
 
 // defaults are those of the plain settings. Lists and maps are left out: decoding

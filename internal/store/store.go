@@ -269,11 +269,11 @@ func list[T any](ctx context.Context, s session, scan func(scanner, *T) error, q
 	defer rows.Close()
 	all := []T{}
 	for rows.Next() {
-		var v T
-		if err := scan(rows, &v); err != nil {
+		var empty T
+		all = append(all, empty)
+		if err := scan(rows, &all[len(all)-1]); err != nil {
 			return nil, err
 		}
-		all = append(all, v)
 	}
 	return all, rows.Err()
 }

@@ -122,6 +122,10 @@ func (db *DB) Postgres() bool { return db.postgres }
 // SQL is the pool that writes, for the job queue, which keeps its own tables.
 func (db *DB) SQL() *sql.DB { return db.write }
 
+// ReadSQL is the pool that reads, for the bench, whose yardstick must run on the
+// same settings.
+func (db *DB) ReadSQL() *sql.DB { return db.read }
+
 // Tenant is a user's view: their rows and nobody else's.
 func (db *DB) Tenant(user parley.ID) *Tenant {
 	return &Tenant{session: session{db: db}, user: user}

@@ -446,7 +446,7 @@ func (d *decoder) object(raw any, to reflect.Value) {
 		d.errs.Add(path, "The "+Spaced(path)+" "+wrong)
 		return
 	}
-	to.Set(reflect.ValueOf(object))
+	to.Set(reflect.ValueOf(object).Convert(to.Type()))
 }
 
 // unkept finds what cannot be kept of a JSON value and given back: U+0000, which no

@@ -1,0 +1,315 @@
+package sandbox
+
+// The decoder works in hops of 16 samples at 8 kHz. Five hops are a symbol, and
+// the four last of them are measured. Nobody tells it where symbols begin, so
+// there are five lanes, one for each hop they may begin at; the lane in which a
+// word was understood is then the only one measured until the speech stops or
+// falls out of step.
+const (
+	hopSamples = 16
+	lanes      = 5
+	ringSize   = 256 // symbols a lane remembers, a power of two above maxSymbols
+	ringMask   = ringSize - 1
+
+	// Below gateLevel (RMS) nothing is measured: 48 dB below full scale. A word
+	// quieter than faintLevel, 42.5 dB below full scale, is not taken: it is
+	// fainter than any telephone makes a person who speaks into it, and most
+	// likely our own voice coming back.
+	gateLevel  = 130.0
+	gateEnergy = windowSamples * gateLevel * gateLevel
+	// On a noisy line the gate lies above the noise: pauses are pauses there too,
+	// and noise alone costs next to nothing. The floor is the least energy of a
+	// window lately, about half of what noise has in the mean.
+	overFloor  = 2
+	leastFloor = gateEnergy / 16
+	floorRise  = 1.0028 // a hop: 6 dB a second
+	faintLevel = 246.0
+	// A tone of amplitude a has the power a*a/2 and the energy (32a)^2 in its bin.
+	faintEnergy = 2048 * toneShare * faintLevel * faintLevel
+
+	startTolerance  = 3    // of the eight first chips
+	strongTolerance = 1    // with no more misses, a start is one for certain
+	plausible       = 0.58 // mean purity of a start; noise has 0.52
+	certain         = 0.70
+	inStep          = 0.75 // purity below which a lane is taken for the wrong one
+	pauseSymbols    = 10   // a pause after which speech may start at any hop
+	lostSymbols     = 12   // a pause after which a word begun is a word lost
+	maxStarts       = 8
+
+	recallHops    = 24 * lanes
+	recallSamples = recallHops*hopSamples + windowSamples
+)
+
+// symbol flags.
+const (
+	heard  = 1 << iota // there was enough sound to measure
+	blurry             // two tones of a group were about as strong
+)
+
+// lane is what was heard with symbols beginning at one of the five hops.
+type lane struct {
+	chips  chips
+	data   [ringSize]byte
+	flags  [ringSize]byte
+	purity [ringSize]uint8 // share of the chosen tones in all of their groups, of 255
+	level  [ringSize]float32
+	starts [maxStarts]start
+	count  int
+	mean   float32 // running mean of purity
+}
+
+// start is a place where a word may have begun.
+type start struct {
+	at       int  // symbol
+	strong   bool // something did begin here
+	expected bool // by the word before
+}
+
+// event is what the decoder made out: a word, or that one was lost.
+type event struct {
+	lost   bool
+	header byte
+	size   int
+	text   [maxPiece]byte
+}
+
+// decoder turns samples at 8 kHz into words.
+type decoder struct {
+	book     *codebook
+	spectrum *spectrum
+	hops     int // heard so far
+	locked   int // the lane in use, or -1
+	quiet    int // hops since the gate was last open
+	floor    float32
+	gate     float32
+	ended    int // symbol in which the last word ended
+	buffer   [4096]float32
+	fill     int
+	astray   bool // the lane in use has missed a word
+	energies [4]float32
+	lanes    [lanes]lane
+	events   []event
+	word     [maxSymbols]byte
+	suspects [maxSymbols]int
+	repairer repairer
+}
+
+func newDecoder(book *codebook, spectrum *spectrum) *decoder {
+	d := &decoder{
+		book: book, spectrum: spectrum, locked: -1, ended: -1,
+		fill: recallSamples, floor: leastFloor, events: make([]event, 0, 8),
+	}
+	for i := range d.lanes {
+		d.lanes[i].mean = inStep
+	}
+	return d
+}
+
+// push takes samples; what they completed is in events until the next push.
+func (d *decoder) push(samples []float32) {
+	d.events = d.events[:0]
+	for len(samples) > 0 {
+		if d.fill == len(d.buffer) {
+			copy(d.buffer[:recallSamples], d.buffer[d.fill-recallSamples:])
+			d.fill = recallSamples
+		}
+		// Hops end where the buffer's offset is a multiple of their size.
+		n := copy(d.buffer[d.fill:d.fill+hopSamples-d.fill%hopSamples], samples)
+		samples = samples[n:]
+		d.fill += n
+		if d.fill%hopSamples == 0 {
+			d.hop()
+		}
+	}
+}
+
+// hop looks at the symbol that ends with this hop.
+func (d *decoder) hop() {
+	x := (*[hopSamples]float32)(d.buffer[d.fill-hopSamples:])
+	d.energies[d.hops&3] = dot(x[:], x[:])
+	energy := d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3]
+	hop := d.hops
+	d.hops++
+	d.settle(energy)
+	if energy < d.gate {
+		d.quiet++
+		d.silence(hop)
+	} else {
+		d.quiet = 0
+		d.sound(hop, d.fill)
+	}
+	if l := d.locked; l >= 0 && (d.astray || l == hop%lanes && d.lanes[l].mean < inStep) {
+		d.unlock()
+		d.recall(l)
+	}
+	d.astray = false
+}
+
+// settle follows the noise of the line: down at once, up slowly and only while no
+// word is being understood, since words without pauses hide what lies under them.
+func (d *decoder) settle(energy float32) {
+	switch {
+	case energy < d.floor:
+		d.floor = max(energy, leastFloor)
+	case d.locked < 0:
+		d.floor *= floorRise
+	}
+	d.gate = max(gateEnergy, overFloor*d.floor)
+}
+
+// sound hears the symbol that ends with a hop, which ends at a place of the buffer.
+func (d *decoder) sound(hop, end int) {
+	which, at := hop%lanes, hop/lanes
+	if d.locked >= 0 && d.locked != which {
+		return
+	}
+	l := &d.lanes[which]
+	d.measure(l, at, (*[windowSamples]float32)(d.buffer[end-windowSamples:]))
+	d.begin(l, at)
+	d.finish(which, at)
+}
+
+// silence passes a symbol in which nothing is to be heard.
+func (d *decoder) silence(hop int) {
+	switch {
+	case d.quiet > ringSize*lanes:
+		return // every lane is empty
+	case d.quiet == pauseSymbols*lanes && d.locked >= 0:
+		d.unlock()
+	case d.quiet == lostSymbols*lanes:
+		d.abandon()
+	}
+	d.pass(hop)
+}
+
+// pass counts a symbol without sound.
+func (d *decoder) pass(hop int) {
+	which, at := hop%lanes, hop/lanes
+	if d.locked >= 0 && d.locked != which {
+		return
+	}
+	l := &d.lanes[which]
+	l.chips.push(0)
+	i := at & ringMask
+	l.flags[i], l.purity[i], l.level[i] = 0, 0, 0
+	d.finish(which, at)
+}
+
+// measure hears a symbol in a lane.
+func (d *decoder) measure(l *lane, at int, window *[windowSamples]float32) {
+	var energies [groups * groupTones]float32
+	d.spectrum.measure(window, &energies)
+	var data, chip, flags byte
+	var chosen, all float32
+	for g := groups - 1; g >= 0; g-- {
+		e := (*[groupTones]float32)(energies[g*groupTones:])
+		best, second, which := e[0], float32(0), byte(0)
+		for i := 1; i < groupTones; i++ {
+			if e[i] > best {
+				best, second, which = e[i], best, byte(i)
+			} else if e[i] > second {
+				second = e[i]
+			}
+		}
+		chosen += best
+		all += e[0] + e[1] + e[2] + e[3]
+		if g == chipGroup {
+			chip = which
+			continue
+		}
+		data = data<<2 | which
+		if 2*second > best {
+			flags = blurry
+		}
+	}
+	purity := float32(0)
+	if all > 0 {
+		purity = chosen / all
+	}
+	i := at & ringMask
+	l.chips.push(chip)
+	l.data[i], l.flags[i], l.level[i] = data, flags|heard, chosen
+	l.purity[i] = uint8(purity * 255)
+	l.mean += 0.25 * (purity - l.mean)
+}
+
+// unlock measures every lane again.
+func (d *decoder) unlock() {
+	for i := range d.lanes {
+		if i == d.locked {
+			continue
+		}
+		l := &d.lanes[i]
+		clear(l.flags[:])
+		clear(l.purity[:])
+		l.chips = chips{}
+		l.count = 0
+		l.mean = inStep
+	}
+	d.locked = -1
+}
+
+// recall listens again, in all lanes but the one that was in use, to what the
+// buffer still holds: the speech fell out of step before anybody noticed.
+func (d *decoder) recall(used int) {
+	for hop := max(0, d.hops-recallHops, (d.ended+1)*lanes); hop < d.hops; hop++ {
+		if hop%lanes == used {
+			continue
+		}
+		end := d.fill - (d.hops-1-hop)*hopSamples
+		if x := d.buffer[end-windowSamples : end]; dot(x, x) < d.gate {
+			d.pass(hop)
+		} else {
+			d.sound(hop, end)
+		}
+	}
+}
+
+// abandon reports the words begun that silence has cut off.
+func (d *decoder) abandon() {
+	strong := false
+	for i := range d.lanes {
+		l := &d.lanes[i]
+		kept := 0
+		for _, s := range l.starts[:l.count] {
+			strong = strong || s.strong
+			if s.expected && !s.strong {
+				l.starts[kept] = s
+				kept++
+			}
+		}
+		l.count = kept
+	}
+	if strong {
+		d.lose()
+	}
+}
+
+// lose reports that a word was spoken but not understood, perhaps because the
+// lane in use is the wrong one.
+func (d *decoder) lose() {
+	d.events = append(d.events, event{lost: true})
+	d.astray = true
+}
+
+// midWord says whether a word has certainly begun and not yet ended.
+func (d *decoder) midWord() bool {
+	for i := range d.lanes {
+		for _, s := range d.lanes[i].starts[:d.lanes[i].count] {
+			if s.strong {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// quietFor is how many symbols ago the last sound was.
+func (d *decoder) quietFor() int { return d.quiet / lanes }
+
+// forget drops the words begun.
+func (d *decoder) forget() {
+	for i := range d.lanes {
+		d.lanes[i].count = 0
+	}
+}

@@ -1,0 +1,113 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/internal/converse"
+)
+
+// Speaker writes words into sound.
+type Speaker struct{ p *Provider }
+
+// Speak streams an utterance word by word, each with the pause behind it, as fast
+// as it can be made: pacing is the caller's business.
+func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(converse.Sound)) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("sandbox speaker: %w", err)
+	}
+	w, err := s.p.waves(u.Rate)
+	if err != nil {
+		return err
+	}
+	fault := s.p.speakerFaults.next()
+	if err := s.begin(ctx, fault); err != nil {
+		return err
+	}
+	script := s.p.book.script(u.Text, s.p.pace(u.Speed))
+	t := newThroat(w, s.p.book, u)
+	for i := 0; i < len(script); {
+		if fault.Kind == FaultHalfOpen && i >= fault.After {
+			return stall(ctx, "speaker")
+		}
+		if fault.Kind == FaultBreak && i >= fault.After {
+			return fault.err("speaker")
+		}
+		var sound converse.Sound
+		sound, i = t.word(script, i)
+		if fault.Kind == FaultGarbage {
+			scramble(sound.Samples)
+		}
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("sandbox speaker: %w", err)
+		}
+		emit(sound)
+	}
+	return nil
+}
+
+// begin waits as long as a vendor would, or misbehaves.
+func (s *Speaker) begin(ctx context.Context, fault Fault) error {
+	switch fault.Kind {
+	case FaultError:
+		return fault.err("speaker")
+	case FaultStall:
+		return stall(ctx, "speaker")
+	default:
+		return wait(ctx, s.p.options.Delays.FirstSound, "speaker")
+	}
+}
+
+// word speaks the word at i, all pieces of it, and says where the next one is.
+func (t *throat) word(script []coded, i int) (converse.Sound, int) {
+	begin, text, length, spoken := t.at, script[i].word, 0, 0
+	end := i
+	for {
+		length += script[end].n + script[end].pause
+		spoken += script[end].n
+		end++
+		if !script[end-1].partial {
+			break
+		}
+	}
+	samples := make([]int16, 0, length*t.w.symbol)
+	for ; i < end; i++ {
+		samples = t.say(samples, &script[i])
+	}
+	return converse.Sound{Samples: samples, Words: []converse.SpokenWord{{
+		Text: text, Start: t.w.rate.Duration(begin), End: t.w.rate.Duration(begin + spoken*t.w.symbol),
+	}}}, end
+}
+
+// scramble turns speech into noise as loud as it was.
+func scramble(samples []int16) {
+	state := uint32(2463534242)
+	for i := range samples {
+		state ^= state << 13
+		state ^= state >> 17
+		state ^= state << 5
+		samples[i] = int16(int32(state) >> 19)
+	}
+}
+
+// wait passes the time, or returns early when ctx ends.
+func wait(ctx context.Context, d time.Duration, part string) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sandbox %s: %w", part, ctx.Err())
+	}
+}
+
+// stall does nothing until ctx ends.
+func stall(ctx context.Context, part string) error {
+	<-ctx.Done()
+	return fmt.Errorf("sandbox %s: %w", part, ctx.Err())
+}

@@ -34,53 +34,54 @@ type Assistant struct {
 }
 
 // Settings is the part of an assistant that nothing looks up by: it is stored as
-// one document, so that a new setting needs no migration.
+// one document, so that a new setting needs no migration. The document's names must
+// never change: they are the record's.
 type Settings struct {
-	Language                   string
-	LLMModel                   string
-	MultimodalModelID          *ID
-	EngineID                   *ID
-	SynthesizerID              *ID
-	TranscriberID              *ID
-	TranscriberProviderID      *ID
-	SynthesizerProviderID      *ID
-	FlowsPlatformID            *ID
-	KnowledgebaseID            *ID
-	KnowledgebaseMode          string
-	Timezone                   string
-	InitialMessage             string
-	SystemPrompt               string
-	WaitForCustomer            bool
-	Variables                  map[string]any
-	PostCallEvaluation         bool
-	PostCallSchema             []Param
-	EndCallDescription         *string
-	EndpointType               string
-	EndpointSensitivity        float64
-	AllowInterruptions         bool
-	InterruptSensitivity       float64
-	UseMinInterruptWords       bool
-	MinInterruptWords          int
-	Fillers                    Bit
-	FillerConfig               FillerConfig
-	ReengagementInterval       int // seconds
-	MaxSilenceDuration         int // seconds
-	MaxDuration                int // seconds
-	EndCallOnVoicemail         Bit
-	EnableNoiseCancellation    bool
-	AmbientSound               string
-	AmbientSoundVolume         Decimal
-	SpeechSpeed                Decimal
-	VoiceStability             Decimal
-	VoiceSimilarity            Decimal
-	LLMTemperature             Decimal
-	Record                     bool
-	IsWebhookActive            bool
-	WebhookURL                 *string
-	InboundWebhookURL          *string
-	SendWebhookOnlyOnCompleted bool
-	IncludeRecordingInWebhook  bool
-	WidgetSettings             map[string]any
+	Language                   string       `json:"language"`
+	LLMModel                   string       `json:"llm_model"`
+	MultimodalModelID          *ID          `json:"multimodal_model_id"`
+	EngineID                   *ID          `json:"engine_id"`
+	SynthesizerID              *ID          `json:"synthesizer_id"`
+	TranscriberID              *ID          `json:"transcriber_id"`
+	TranscriberProviderID      *ID          `json:"transcriber_provider_id"`
+	SynthesizerProviderID      *ID          `json:"synthesizer_provider_id"`
+	FlowsPlatformID            *ID          `json:"flows_platform_id"`
+	KnowledgebaseID            *ID          `json:"knowledgebase_id"`
+	KnowledgebaseMode          string       `json:"knowledgebase_mode"`
+	Timezone                   string       `json:"timezone"`
+	InitialMessage             string       `json:"initial_message"`
+	SystemPrompt               string       `json:"system_prompt"`
+	WaitForCustomer            bool         `json:"wait_for_customer"`
+	Variables                  Object       `json:"variables"`
+	PostCallEvaluation         bool         `json:"post_call_evaluation"`
+	PostCallSchema             []Param      `json:"post_call_schema"`
+	EndCallDescription         *string      `json:"end_call_description"`
+	EndpointType               string       `json:"endpoint_type"`
+	EndpointSensitivity        float64      `json:"endpoint_sensitivity"`
+	AllowInterruptions         bool         `json:"allow_interruptions"`
+	InterruptSensitivity       float64      `json:"interrupt_sensitivity"`
+	UseMinInterruptWords       bool         `json:"use_min_interrupt_words"`
+	MinInterruptWords          int          `json:"min_interrupt_words"`
+	Fillers                    Bit          `json:"fillers"`
+	FillerConfig               FillerConfig `json:"filler_config"`
+	ReengagementInterval       int          `json:"reengagement_interval"` // seconds
+	MaxSilenceDuration         int          `json:"max_silence_duration"`  // seconds
+	MaxDuration                int          `json:"max_duration"`          // seconds
+	EndCallOnVoicemail         Bit          `json:"end_call_on_voicemail"`
+	EnableNoiseCancellation    bool         `json:"enable_noise_cancellation"`
+	AmbientSound               string       `json:"ambient_sound"`
+	AmbientSoundVolume         Decimal      `json:"ambient_sound_volume"`
+	SpeechSpeed                Decimal      `json:"speech_speed"`
+	VoiceStability             Decimal      `json:"voice_stability"`
+	VoiceSimilarity            Decimal      `json:"voice_similarity"`
+	LLMTemperature             Decimal      `json:"llm_temperature"`
+	Record                     bool         `json:"record"`
+	IsWebhookActive            bool         `json:"is_webhook_active"`
+	WebhookURL                 *string      `json:"webhook_url"`
+	InboundWebhookURL          *string      `json:"inbound_webhook_url"`
+	SendWebhookOnlyOnCompleted bool         `json:"send_webhook_only_on_completed"`
+	IncludeRecordingInWebhook  bool         `json:"include_recording_in_webhook"`
+	WidgetSettings             Object       `json:"widget_settings"`
 }
 
 // Direction is which way an assistant's calls go.
@@ -312,8 +313,8 @@ func (a *Assistant) DisableInboundWebhook() { a.InboundWebhookURL = nil }
 
 // toolRef is an element of an assistant's tools.
 type toolRef struct {
-	Type string      `json:"type"`
-	Data toolRefData `json:"data"`
+	Type string
+	Data toolRefData
 }
 
 type toolRefData struct {
@@ -322,13 +323,15 @@ type toolRefData struct {
 	tool        *Tool
 }
 
-// MarshalJSON writes a mid call tool whole, and of the end-call tool its description.
-func (d toolRefData) MarshalJSON() ([]byte, error) {
-	if d.tool != nil {
-		return ToolForm.AppendRecord(nil, d.tool)
+// appendToolRef writes a mid call tool whole, and of the end-call tool its description.
+func appendToolRef(b []byte, ref *toolRef) (_ []byte, err error) {
+	b = append(append(append(b, `{"type":"`...), ref.Type...), `","data":`...)
+	if ref.Data.tool != nil {
+		b, err = ToolForm.AppendRecord(b, ref.Data.tool)
+		return append(b, '}'), err
 	}
-	description, err := appendValue([]byte(`{"description":`), &d.Description)
-	return append(description, '}'), err
+	b, err = appendText(append(b, `{"description":`...), ref.Data.Description)
+	return append(b, "}}"...), err
 }
 
 const (

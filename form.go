@@ -129,7 +129,11 @@ func defaultValue(value, at any) reflect.Value {
 	v := reflect.ValueOf(value)
 	switch v.Kind() {
 	case reflect.Map:
-		v = reflect.ValueOf(maps.Clone(value.(map[string]any)))
+		fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for _, k := range v.MapKeys() {
+			fresh.SetMapIndex(k, v.MapIndex(k))
+		}
+		v = fresh
 	case reflect.Slice:
 		fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		reflect.Copy(fresh, v)
@@ -218,7 +222,7 @@ type decoder struct {
 	errs  *FieldErrors
 }
 
-func (d *decoder) fail(format string, args ...any) {
+func (d *decoder) failf(format string, args ...any) {
 	d.errs.Add(d.path, fmt.Sprintf("The "+Spaced(d.path)+" "+format, args...))
 }
 
@@ -285,20 +289,20 @@ func (d *decoder) selected(allowed []string) {
 func (d *decoder) text(raw any, to reflect.Value) {
 	s, ok := raw.(string)
 	if !ok {
-		d.fail("must be a string.")
+		d.failf("must be a string.")
 		return
 	}
 	if strings.ContainsRune(s, 0) {
-		d.fail("must not contain NUL characters.")
+		d.failf("must not contain NUL characters.")
 		return
 	}
 	length := float64(utf8.RuneCountInString(s))
 	switch {
 	case d.rule.Min > 0 && (length < d.rule.Min || length > d.rule.Max):
-		d.fail("must be between %s and %s characters.", plain(d.rule.Min), plain(d.rule.Max))
+		d.failf("must be between %s and %s characters.", plain(d.rule.Min), plain(d.rule.Max))
 		return
 	case d.rule.Max > 0 && length > d.rule.Max:
-		d.fail("must not be greater than %s characters.", plain(d.rule.Max))
+		d.failf("must not be greater than %s characters.", plain(d.rule.Max))
 		return
 	case d.rule.In != nil && !slices.Contains(d.rule.In, s):
 		d.selected(d.rule.In)
@@ -307,13 +311,13 @@ func (d *decoder) text(raw any, to reflect.Value) {
 		if d.rule.MatchText != "" {
 			d.errs.Add(d.path, d.rule.MatchText)
 		} else {
-			d.fail("format is invalid.")
+			d.failf("format is invalid.")
 		}
 		return
 	}
 	if d.rule.Check != nil {
 		if wrong := d.rule.Check(s); wrong != "" {
-			d.fail("%s", wrong)
+			d.failf("%s", wrong)
 			return
 		}
 	}
@@ -327,14 +331,14 @@ func (d *decoder) flag(raw any, to reflect.Value) {
 	case false, json.Number("0"), "false", "0":
 		to.SetBool(false)
 	default:
-		d.fail("field must be true or false.")
+		d.failf("field must be true or false.")
 	}
 }
 
 func (d *decoder) id(raw any, to reflect.Value) {
 	id, ok := ParseID(raw)
 	if !ok {
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	to.SetInt(id)
@@ -361,7 +365,7 @@ func ParseID(raw any) (ID, bool) {
 func (d *decoder) integer(raw any, to reflect.Value) {
 	n, ok := raw.(json.Number)
 	if !ok {
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	i, err := strconv.ParseInt(n.String(), 10, 32)
@@ -370,7 +374,7 @@ func (d *decoder) integer(raw any, to reflect.Value) {
 			d.between() // a whole number, only far too large
 			return
 		}
-		d.fail("must be an integer.")
+		d.failf("must be an integer.")
 		return
 	}
 	if d.inRange(float64(i)) {
@@ -390,7 +394,7 @@ func (d *decoder) number(raw any, to reflect.Value) {
 		}
 	}
 	if digits == "" {
-		d.fail("must be a number.")
+		d.failf("must be a number.")
 		return
 	}
 	f, err := strconv.ParseFloat(digits, 64)
@@ -399,7 +403,7 @@ func (d *decoder) number(raw any, to reflect.Value) {
 			d.between() // outside what a float holds, so outside the range too
 			return
 		}
-		d.fail("must be a number.")
+		d.failf("must be a number.")
 		return
 	}
 	if !d.inRange(f) {
@@ -424,7 +428,7 @@ func (d *decoder) inRange(f float64) bool {
 }
 
 func (d *decoder) between() {
-	d.fail("must be between %s and %s.", plain(d.rule.Min), plain(d.rule.Max))
+	d.failf("must be between %s and %s.", plain(d.rule.Min), plain(d.rule.Max))
 }
 
 func (d *decoder) object(raw any, to reflect.Value) {
@@ -434,40 +438,46 @@ func (d *decoder) object(raw any, to reflect.Value) {
 	}
 	object, ok := raw.(map[string]any)
 	if !ok {
-		d.fail("must be an object.")
+		d.failf("must be an object.")
 		return
 	}
-	if at, bad := findNUL(object); bad {
-		d.errs.Add(d.path+"."+at, "The "+Spaced(d.path)+"."+at+" must not contain NUL characters.")
+	if at, wrong := unkept(object); wrong != "" {
+		path := joinPath(d.path, at)
+		d.errs.Add(path, "The "+Spaced(path)+" "+wrong)
 		return
 	}
-	to.Set(reflect.ValueOf(object))
+	to.Set(reflect.ValueOf(object).Convert(to.Type()))
 }
 
-// findNUL looks for U+0000 in the keys and texts of a JSON value: no database
-// column can hold it.
-func findNUL(v any) (path string, found bool) {
+// unkept finds what cannot be kept of a JSON value and given back: U+0000, which no
+// database column holds, and numbers that no client could read.
+func unkept(v any) (path, wrong string) {
 	switch v := v.(type) {
 	case string:
-		return "", strings.ContainsRune(v, 0)
+		if strings.ContainsRune(v, 0) {
+			return "", "must not contain NUL characters."
+		}
+	case json.Number:
+		if _, err := v.Float64(); err != nil {
+			return "", "must be a number of at most 308 digits."
+		}
 	case []any:
 		for i, e := range v {
-			if path, found = findNUL(e); found {
-				return joinPath(strconv.Itoa(i), path), true
+			if path, wrong = unkept(e); wrong != "" {
+				return joinPath(strconv.Itoa(i), path), wrong
 			}
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			shown := strings.ReplaceAll(k, "\x00", "?")
-			if shown != k {
-				return shown, true
+			if _, wrong = unkept(k); wrong != "" {
+				return strings.ReplaceAll(k, "\x00", "?"), wrong
 			}
-			if path, found = findNUL(v[k]); found {
-				return joinPath(shown, path), true
+			if path, wrong = unkept(v[k]); wrong != "" {
+				return joinPath(k, path), wrong
 			}
 		}
 	}
-	return "", false
+	return "", ""
 }
 
 func joinPath(outer, inner string) string {
@@ -480,11 +490,11 @@ func joinPath(outer, inner string) string {
 func (d *decoder) list(raw any, to reflect.Value) {
 	list, ok := raw.([]any)
 	if !ok {
-		d.fail("must be an array.")
+		d.failf("must be an array.")
 		return
 	}
 	if d.rule.Max > 0 && float64(len(list)) > d.rule.Max {
-		d.fail("must not have more than %s items.", plain(d.rule.Max))
+		d.failf("must not have more than %s items.", plain(d.rule.Max))
 		return
 	}
 	before := d.errs.Count()

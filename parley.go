@@ -4,7 +4,11 @@
 // can be tested by calling it.
 package parley
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+)
 
 // ID identifies a resource. Ids are positive and never reused.
 type ID = int64
@@ -24,6 +28,17 @@ func (b Bit) MarshalJSON() ([]byte, error) {
 func (b *Bit) UnmarshalJSON(raw []byte) error {
 	*b = string(raw) == "1" || string(raw) == "true"
 	return nil
+}
+
+// Object is an object of a user's own, such as the variables of an assistant. Its
+// numbers keep their digits.
+type Object map[string]any
+
+// UnmarshalJSON reads an object.
+func (o *Object) UnmarshalJSON(raw []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode((*map[string]any)(o))
 }
 
 // Timestamp is how tools, assistants and campaigns show a time: ISO 8601 in UTC

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ var PhoneNumberForm = Form[PhoneNumber]{
 }
 
 // OwnNumberForm is PhoneNumberForm with what only the line's administration shows.
-var OwnNumberForm = append(PhoneNumberForm[:len(PhoneNumberForm):len(PhoneNumberForm)], Form[PhoneNumber]{
+var OwnNumberForm = append(slices.Clip(PhoneNumberForm), Form[PhoneNumber]{
 	{Name: "sip_trunk_id", At: func(n *PhoneNumber) any { return &n.TrunkID }, Effect: "The SIP trunk that carries it; null for the operator's default.", Example: 1},
 	{Name: "created_at", At: func(n *PhoneNumber) any { return &n.CreatedAt }, Rule: readOnly},
 	{Name: "updated_at", At: func(n *PhoneNumber) any { return &n.UpdatedAt }, Rule: readOnly},

@@ -66,10 +66,74 @@ func appendValue(b []byte, at any) ([]byte, error) {
 			return append(b, "null"...), nil
 		}
 		return appendValue(b, *v)
+	case *string:
+		return appendText(b, *v)
+	case **string:
+		if *v == nil {
+			return append(b, "null"...), nil
+		}
+		return appendText(b, **v)
+	case *Direction:
+		return appendText(b, string(*v))
+	case *AssistantStatus:
+		return appendText(b, string(*v))
+	case *Mode:
+		return appendText(b, string(*v))
+	case *[]Header:
+		return appendList(b, *v, headerForm.AppendRecord)
+	case *[]Param:
+		return appendList(b, *v, toolParamForm.AppendRecord)
+	case *[]toolRef:
+		return appendList(b, *v, appendToolRef)
+	case *[]string:
+		return appendList(b, *v, func(b []byte, s *string) ([]byte, error) { return appendText(b, *s) })
+	case *FillerConfig:
+		return fillerForm.AppendRecord(b, v)
 	default:
-		encoded, err := json.Marshal(at)
-		return append(b, encoded...), err
+		return appendAny(b, at)
 	}
+}
+
+func appendAny(b []byte, v any) ([]byte, error) {
+	encoded, err := json.Marshal(v)
+	return append(b, encoded...), err
+}
+
+// appendText writes what json.Marshal writes, at once where nothing needs its care.
+func appendText(b []byte, s string) ([]byte, error) {
+	start := len(b)
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"', c == '\\':
+			b = append(append(b, s[from:i]...), '\\', c)
+			from = i + 1
+		case c == '\n':
+			b = append(append(b, s[from:i]...), '\\', 'n')
+			from = i + 1
+		case c < ' ', c >= 0x7f, c == '<', c == '>', c == '&':
+			return appendAny(b[:start], s)
+		}
+	}
+	return append(append(b, s[from:]...), '"'), nil
+}
+
+// appendList writes an array, or null for a list that is nil.
+func appendList[T any](b []byte, list []T, each func([]byte, *T) ([]byte, error)) (_ []byte, err error) {
+	if list == nil {
+		return append(b, "null"...), nil
+	}
+	b = append(b, '[')
+	for i := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if b, err = each(b, &list[i]); err != nil {
+			return nil, err
+		}
+	}
+	return append(b, ']'), nil
 }
 
 // FieldDoc describes a field to whoever documents the interface.
@@ -79,6 +143,7 @@ type FieldDoc struct {
 	Type     string // a JSON type of a request: string, integer, number, boolean, object, array
 	Shown    string // the JSON type in the record, where it differs
 	Items    string // the JSON type of a list's elements
+	ID       bool   // an id, or a list of them: strings of digits are accepted too
 	Nullable bool
 	Rule     Rule
 	Default  any
@@ -109,8 +174,9 @@ func (f Form[T]) Describe() []FieldDoc {
 		case reflect.TypeFor[Bit]():
 			doc.Shown = "integer"
 		}
+		doc.ID = kind.Kind() == reflect.Int64
 		if kind.Kind() == reflect.Slice {
-			doc.Items = jsonType(kind.Elem())
+			doc.Items, doc.ID = jsonType(kind.Elem()), kind.Elem().Kind() == reflect.Int64
 		}
 		if field.Each != nil {
 			doc.Elements = field.Each.Describe()

@@ -1,5 +1,7 @@
 package parley
 
+import "slices"
+
 // WebhookSwitch is a request to turn one of an assistant's webhooks on or off.
 type WebhookSwitch struct {
 	AssistantID ID
@@ -12,7 +14,7 @@ var DisableWebhookForm = Form[WebhookSwitch]{
 }
 
 // EnableWebhookForm is the table of a request that turns a webhook on.
-var EnableWebhookForm = append(DisableWebhookForm[:1:1], Field[WebhookSwitch]{
+var EnableWebhookForm = append(slices.Clip(DisableWebhookForm), Field[WebhookSwitch]{
 	Name: "webhook_url", At: func(s *WebhookSwitch) any { return &s.URL }, Rule: Rule{Required: true, Max: 2048, Check: URL},
 	Effect: "Where the notifications go.", Example: "https://crm.example.com/parley",
 })

@@ -36,8 +36,9 @@ type cli struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // console is where commands write.
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) (code int) {
 		fmt.Fprintln(errOut, "parley:", err)
 		return 2
 	}
-	if err := line.Config.validate(); err != nil {
+	if err := line.validate(); err != nil {
 		fmt.Fprintln(errOut, "parley:", err)
 		return 2
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,9 +25,14 @@ func hostOfURL(address string) string {
 }
 
 // healthy says whether a Parley answers at an address.
-func healthy(hostPort string) bool {
-	client := http.Client{Timeout: 2 * time.Second}
-	response, err := client.Get("http://" + hostPort + "/healthz")
+func healthy(ctx context.Context, hostPort string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+hostPort+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return false
 	}

@@ -115,7 +115,7 @@ func (doctorCmd) Run(ctx context.Context, config *Config, c console) error {
 }
 
 func examine(ctx context.Context, config *Config) []finding {
-	findings := []finding{examineConfig(config), examineData(config), examinePort(config), examineKeys(config)}
+	findings := []finding{examineConfig(config), examineData(config), examinePort(ctx, config), examineKeys(config)}
 	findings = append(findings, examineDatabase(ctx, config)...)
 	return append(findings, finding{what: "providers", detail: "sandbox (needs no key); assistants speak and listen in its own audio code"})
 }
@@ -150,14 +150,14 @@ func examineData(config *Config) finding {
 }
 
 // examinePort tells a Parley that is already running there from a stranger.
-func examinePort(config *Config) finding {
+func examinePort(ctx context.Context, config *Config) finding {
 	f := finding{what: "port", detail: config.HTTP + " is free"}
-	listener, err := net.Listen("tcp", config.HTTP)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", config.HTTP)
 	if err == nil {
 		listener.Close()
 		return f
 	}
-	if healthy(config.HTTP) {
+	if healthy(ctx, config.HTTP) {
 		f.detail = config.HTTP + " is answered by a running Parley"
 		return f
 	}

@@ -33,7 +33,7 @@ func (serveCmd) Run(ctx context.Context, config *Config, c console) error {
 	return errors.Join(err, s.stop())
 }
 
-// server is a running Parley: Start has returned, Stop has not been called.
+// server is a running Parley.
 type server struct {
 	config   *Config
 	log      *slog.Logger
@@ -45,40 +45,45 @@ type server struct {
 }
 
 // start opens, migrates and listens; it returns when requests are answered.
-func start(ctx context.Context, config *Config, c console) (s *server, err error) {
-	log := config.logger(c.err)
-	s = &server{config: config, log: log, failed: make(chan error, 1)}
-	defer func() {
-		if err != nil && s.db != nil {
-			err = errors.Join(err, s.db.Close())
-		}
-	}()
-	// Listening first: a taken port must not leave a migrated database behind.
-	if s.listener, err = net.Listen("tcp", config.HTTP); err != nil {
-		return nil, fmt.Errorf("cannot listen on PARLEY_HTTP %s: %w", config.HTTP, err)
-	}
-	defer func() {
-		if err != nil {
-			s.listener.Close()
-		}
-	}()
-	if s.db, err = config.openDB(ctx); err != nil {
-		return nil, err
-	}
-	token, err := prepare(ctx, s.db, config, log)
+func start(ctx context.Context, config *Config, c console) (*server, error) {
+	s := &server{config: config, log: config.logger(c.err), failed: make(chan error, 1)}
+	token, err := s.open(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if s.queue, err = jobs.New(s.db, quieter(log)); err != nil {
-		return nil, err
-	}
-	// The queue is stopped by Stop, after the requests that feed it, not by ctx.
-	if err = s.queue.Start(context.WithoutCancel(ctx)); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.close())
 	}
 	s.serve()
 	s.greet(c, token)
 	return s, nil
+}
+
+// open takes the port before it touches the database: a taken port must not leave
+// a migrated database behind.
+func (s *server) open(ctx context.Context) (token string, err error) {
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.config.HTTP); err != nil {
+		return "", fmt.Errorf("cannot listen on PARLEY_HTTP %s: %w", s.config.HTTP, err)
+	}
+	if s.db, err = s.config.openDB(ctx); err != nil {
+		return "", err
+	}
+	if token, err = prepare(ctx, s.db, s.config, s.log); err != nil {
+		return "", err
+	}
+	if s.queue, err = jobs.New(s.db, quieter(s.log)); err != nil {
+		return "", err
+	}
+	// The queue is stopped by stop, after the requests that feed it, not by ctx.
+	return token, s.queue.Start(context.WithoutCancel(ctx))
+}
+
+// close gives back what open took before it failed.
+func (s *server) close() (err error) {
+	if s.listener != nil {
+		err = s.listener.Close()
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close())
+	}
+	return err
 }
 
 // prepare migrates, and gives an empty database its catalogue and first user.
@@ -157,6 +162,7 @@ func (s *server) greet(c console, token string) {
 		c.printf("  Token          %s\n", token)
 		c.printf("The token is shown only now; keep it. Make more with: parley token create --user %s --name NAME\n", store.FirstUser.Email)
 	}
+	c.printf("Stop with Ctrl-C.\n")
 }
 
 // stop refuses new requests, finishes the running ones, then the jobs, then closes

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 
 	"parley"
 )
@@ -100,13 +101,16 @@ func records[T any](form parley.Form[T], all []T, err error) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := append(make([]byte, 0, 64+len(all)*512), '[')
+	b := []byte{'['}
 	for i := range all {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		if b, err = form.AppendRecord(b, &all[i]); err != nil {
 			return nil, err
+		}
+		if i == 0 {
+			b = slices.Grow(b, len(b)*len(all)) // the others will be about as long as the first
 		}
 	}
 	return append(b, ']'), nil

@@ -133,9 +133,9 @@ func listAssistants(f store.AssistantFilter) func(context.Context, *request) (*r
 // lookUp finds what an assistant refers to and refuses what is not there for this
 // user. Only what a request touched is looked up.
 func lookUp(ctx context.Context, t *store.Tenant, a *parley.Assistant, sent parley.Sent, errs *parley.FieldErrors) error {
-	l := references{ctx: ctx, t: t, a: a, sent: sent, errs: errs}
-	for _, find := range []func() error{l.language, l.model, l.voice, l.line, l.tools} {
-		if err := find(); err != nil {
+	l := references{t: t, a: a, sent: sent, errs: errs}
+	for _, find := range []func(context.Context) error{l.language, l.model, l.voice, l.line, l.tools} {
+		if err := find(ctx); err != nil {
 			return err
 		}
 	}
@@ -147,7 +147,6 @@ func lookUp(ctx context.Context, t *store.Tenant, a *parley.Assistant, sent parl
 
 // references is the look-up of one assistant's references.
 type references struct {
-	ctx  context.Context
 	t    *store.Tenant
 	a    *parley.Assistant
 	sent parley.Sent
@@ -169,22 +168,22 @@ func (l references) refuse(err error, field string, available func() ([]string, 
 
 func none() ([]string, error) { return nil, nil }
 
-func (l references) language() error {
+func (l references) language(ctx context.Context) error {
 	var found *parley.Language
 	var err error
 	field := "language"
 	switch {
 	case l.touched("language"):
-		found, err = l.t.LanguageNamed(l.ctx, l.a.Language)
+		found, err = l.t.LanguageNamed(ctx, l.a.Language)
 	case l.touched("language_id") && !l.sent["language"]:
 		field = "language_id"
-		found, err = l.t.Language(l.ctx, l.a.LanguageID)
+		found, err = l.t.Language(ctx, l.a.LanguageID)
 	default:
 		return nil
 	}
 	if err != nil {
 		return l.refuse(err, field, func() (names []string, err error) {
-			all, err := l.t.Languages(l.ctx)
+			all, err := l.t.Languages(ctx)
 			for _, language := range all {
 				names = append(names, language.Name)
 			}
@@ -195,23 +194,23 @@ func (l references) language() error {
 	return nil
 }
 
-func (l references) model() error {
+func (l references) model(ctx context.Context) error {
 	var found *parley.Model
 	var err error
 	field := "llm_model"
 	switch {
 	case l.touched("llm_model"):
-		found, err = l.t.ModelNamed(l.ctx, l.a.LLMModel)
+		found, err = l.t.ModelNamed(ctx, l.a.LLMModel)
 	case l.touched("llm_model_id") && !l.sent["llm_model"]:
 		field = "llm_model_id"
-		found, err = l.t.Model(l.ctx, l.a.LLMModelID)
+		found, err = l.t.Model(ctx, l.a.LLMModelID)
 	default:
 		l.a.SettleModel()
 		return nil
 	}
 	if err != nil {
 		return l.refuse(err, field, func() (names []string, err error) {
-			all, err := l.t.Models(l.ctx)
+			all, err := l.t.Models(ctx)
 			for _, model := range all {
 				names = append(names, model.Name)
 			}
@@ -224,11 +223,11 @@ func (l references) model() error {
 }
 
 // voice must be visible and fit the mode, whichever of the two was sent.
-func (l references) voice() error {
+func (l references) voice(ctx context.Context) error {
 	if !l.touched("voice_id") && (!l.touched("mode") || l.a.VoiceID == 0) || l.errs.Has("engine_type") || l.errs.Has("mode") {
 		return nil
 	}
-	found, err := l.t.Voice(l.ctx, l.a.VoiceID)
+	found, err := l.t.Voice(ctx, l.a.VoiceID)
 	if err != nil {
 		return l.refuse(err, "voice_id", none)
 	}
@@ -240,11 +239,11 @@ func (l references) voice() error {
 
 // line must be the user's own and, for an inbound assistant, one that can be
 // called. That it rings nowhere else is for the database to say: requests may race.
-func (l references) line() error {
+func (l references) line(ctx context.Context) error {
 	if l.a.PhoneNumberID == nil || !l.touched("phone_number_id") && !l.touched("type") {
 		return nil
 	}
-	found, err := l.t.PhoneNumber(l.ctx, *l.a.PhoneNumberID)
+	found, err := l.t.PhoneNumber(ctx, *l.a.PhoneNumberID)
 	if err != nil {
 		return l.refuse(err, "phone_number_id", none)
 	}
@@ -254,11 +253,11 @@ func (l references) line() error {
 	return nil
 }
 
-func (l references) tools() error {
+func (l references) tools(ctx context.Context) error {
 	if len(l.a.ToolIDs) == 0 || !l.touched("tool_ids") && !l.touched("tools") {
 		return nil
 	}
-	owned, err := l.t.OwnTools(l.ctx, l.a.ToolIDs)
+	owned, err := l.t.OwnTools(ctx, l.a.ToolIDs)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -29,8 +30,8 @@ func (s *Server) clientAddress(r *http.Request) string {
 		return peer
 	}
 	chain := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(chain) - 1; i >= 0; i-- {
-		address := strings.TrimSpace(chain[i])
+	for _, hop := range slices.Backward(chain) {
+		address := strings.TrimSpace(hop)
 		if _, err := netip.ParseAddr(address); err != nil {
 			break
 		}

@@ -19,10 +19,7 @@ var docsPage string
 // mountDocs serves the OpenAPI document and a reference page made from the same
 // list of routes. The page loads nothing from anywhere else.
 func (s *Server) mountDocs() {
-	document, err := json.MarshalIndent(Document(s.config.Version), "", "  ")
-	if err != nil {
-		panic(err) // the document is made of this program's own tables
-	}
+	document := []byte(indented(Document(s.config.Version)))
 	page := renderDocs(s.config.Version)
 	s.mux.HandleFunc("GET /api/openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		newAnswerWriter(w, r).json(http.StatusOK, document)
@@ -92,10 +89,17 @@ func curl(route Route) string {
 	}
 	b.WriteString("$PARLEY/api" + strings.ReplaceAll(route.Path, "{id}", "12") + ` -H "Authorization: Bearer $TOKEN"`)
 	if route.Body != nil {
-		body, _ := json.MarshalIndent(bodyExample(route), "", "  ")
-		b.WriteString(" \\\n  -d '" + string(body) + "'")
+		b.WriteString(" \\\n  -d '" + indented(bodyExample(route)) + "'")
 	}
 	return b.String()
+}
+
+func indented(v any) string {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		panic(err) // examples are this program's own
+	}
+	return string(text)
 }
 
 func docsFields(fields []parley.FieldDoc, updates bool) (rows []docsField) {
@@ -160,7 +164,8 @@ func result(a Answer) string {
 	case a.Schema["$ref"] != nil:
 		return "a " + name(a.Schema)
 	case a.Schema["type"] == "array":
-		return "an array of " + name(a.Schema["items"].(object))
+		items, _ := a.Schema["items"].(object)
+		return "an array of " + name(items)
 	default:
 		return "an object"
 	}

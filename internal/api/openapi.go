@@ -180,31 +180,42 @@ func anyName(names []string) object {
 }
 
 func inputProperty(f parley.FieldDoc, asked bool) object {
-	p := object{"type": f.Type}
+	p := object{}
+	types := []string{f.Type}
 	switch {
 	case asked && f.Rule.Words != nil:
 		words := []string{}
 		for _, w := range f.Rule.Words {
 			words = append(words, w.Request)
 		}
-		p = object{"type": "string", "enum": words}
+		types, p["enum"] = []string{"string"}, words
 	case f.Type == "boolean":
-		p = object{"enum": []any{true, false, 0, 1, "true", "false"}}
+		types, p["enum"] = nil, []any{true, false, 0, 1, "true", "false"}
 	case f.Rule.In != nil:
 		p["enum"] = f.Rule.In
 	case f.Type == "array" && f.Elements != nil:
 		p["items"] = inputSchema(f.Elements, false)
+	case f.Type == "array" && f.ID:
+		p["items"] = object{"type": []string{"integer", "string"}, "pattern": digits}
 	case f.Type == "array":
 		p["items"] = object{"type": f.Items}
 	case f.Elements != nil:
 		p = inputSchema(f.Elements, false)
-	case f.Shown == "string":
-		p["type"] = []string{"number", "string"}
+	case f.ID:
+		types, p["pattern"] = append(types, "string"), digits
+	case f.Shown == "string": // a decimal, which the record shows as a string
+		types = append(types, "string")
+	}
+	if f.Nullable {
+		types = append(types, "null")
+		if f.ID {
+			p["pattern"] = "^[0-9]*$" // an empty string means null
+		}
+	}
+	if types != nil {
+		p["type"] = types
 	}
 	limits(p, f)
-	if f.Nullable {
-		p["type"] = []string{f.Type, "null"}
-	}
 	describe(p, f)
 	if f.Default != nil && (!asked || f.Rule.Words == nil) {
 		p["default"] = f.Default
@@ -214,6 +225,9 @@ func inputProperty(f parley.FieldDoc, asked bool) object {
 	}
 	return p
 }
+
+// digits is the pattern of an id sent as a string.
+const digits = "^[0-9]+$"
 
 func limits(p object, f parley.FieldDoc) {
 	r := f.Rule
@@ -313,23 +327,21 @@ func responses(route Route) object {
 }
 
 func failureResponse(fs []Failure) object {
-	whens, shown, options := []string{}, object{}, []any{}
-	seen := map[string]bool{}
+	whens, shown, kinds := []string{}, object{}, []string{}
 	for i, f := range fs {
 		whens = append(whens, f.When)
 		kind, value := "Message", object{"message": f.Message}
 		if f.Errors != nil {
 			kind, value["errors"] = "Invalid", f.Errors
 		}
-		if !seen[kind] {
-			seen[kind] = true
-			options = append(options, ref(kind))
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
 		}
 		shown["case"+strconv.Itoa(i+1)] = object{"summary": f.When, "value": value}
 	}
-	schema := options[0].(object)
-	if len(options) > 1 {
-		schema = object{"oneOf": options}
+	schema := ref(kinds[0])
+	if len(kinds) > 1 {
+		schema = object{"oneOf": []any{ref(kinds[0]), ref(kinds[1])}}
 	}
 	return object{"description": strings.Join(whens, " "), "content": object{"application/json": object{"schema": schema, "examples": shown}}}
 }

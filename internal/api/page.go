@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,21 +8,32 @@ import (
 	"parley"
 )
 
-// page is one page of a list, in the interface's shape.
+// page is what follows the data on a page of a list, in the interface's shape.
 type page struct {
-	CurrentPage  int             `json:"current_page"`
-	Data         json.RawMessage `json:"data"`
-	FirstPageURL string          `json:"first_page_url"`
-	From         *int            `json:"from"`
-	LastPage     int             `json:"last_page"`
-	LastPageURL  string          `json:"last_page_url"`
-	Links        []pageLink      `json:"links"`
-	NextPageURL  *string         `json:"next_page_url"`
-	Path         string          `json:"path"`
-	PerPage      int             `json:"per_page"`
-	PrevPageURL  *string         `json:"prev_page_url"`
-	To           *int            `json:"to"`
-	Total        int             `json:"total"`
+	FirstPageURL string     `json:"first_page_url"`
+	From         *int       `json:"from"`
+	LastPage     int        `json:"last_page"`
+	LastPageURL  string     `json:"last_page_url"`
+	Links        []pageLink `json:"links"`
+	NextPageURL  *string    `json:"next_page_url"`
+	Path         string     `json:"path"`
+	PerPage      int        `json:"per_page"`
+	PrevPageURL  *string    `json:"prev_page_url"`
+	To           *int       `json:"to"`
+	Total        int        `json:"total"`
+}
+
+// append writes a page around its items, which are JSON already: encoding them
+// once more would cost as much as reading them from the database.
+func (p *page) append(number int, items []byte) []byte {
+	rest := encode(p)
+	b := make([]byte, 0, len(items)+len(rest)+64)
+	b = append(b, `{"current_page":`...)
+	b = strconv.AppendInt(b, int64(number), 10)
+	b = append(b, `,"data":`...)
+	b = append(b, items...)
+	b = append(b, ',')
+	return append(b, rest[1:]...)
 }
 
 type pageLink struct {
@@ -62,7 +72,7 @@ func (s *Server) paginate(r *http.Request, p paging, items []byte, count, total 
 	}
 	last := max(1, (total+p.PerPage-1)/p.PerPage)
 	answer := page{
-		CurrentPage: p.Page, Data: items, LastPage: last, Path: path, PerPage: p.PerPage, Total: total,
+		LastPage: last, Path: path, PerPage: p.PerPage, Total: total,
 		FirstPageURL: *address(1), LastPageURL: *address(last),
 	}
 	if count > 0 {
@@ -84,7 +94,7 @@ func (s *Server) paginate(r *http.Request, p paging, items []byte, count, total 
 		answer.Links = append(answer.Links, pageLink{URL: address(n), Label: strconv.Itoa(n), Active: n == p.Page})
 	}
 	answer.Links = append(answer.Links, pageLink{URL: answer.NextPageURL, Label: "Next &raquo;"})
-	return encode(answer)
+	return answer.append(p.Page, items)
 }
 
 const (

@@ -27,6 +27,7 @@ type Denoiser struct {
 	tail       []float32 // output that the next frame completes
 	block      []complex64
 	bins       []denoiseBin
+	learn      *[denoiseSteps]float32
 	floor      float32
 	frames     int
 }
@@ -34,6 +35,7 @@ type Denoiser struct {
 // denoiseBin is what is known about one bin of the spectrum.
 type denoiseBin struct {
 	noise  float32 // expected power of the noise
+	under  float32 // and its inverse
 	clean  float32 // power of the last frame's speech
 	smooth float32 // short mean of the power
 	least  float32 // its minimum in the running block of frames
@@ -54,7 +56,7 @@ func NewDenoiser(rate Rate) (*Denoiser, error) {
 		size: size, over: n - size, fft: newFFT(n),
 		slope: make([]float32, n-size), past: make([]float32, n-size), tail: make([]float32, n-size),
 		block: make([]complex64, n/2), bins: make([]denoiseBin, n/2+1),
-		floor: GainOf(-DenoiserDepth),
+		learn: denoiseLearning(), floor: GainOf(-DenoiserDepth),
 	}
 	for i := range d.slope {
 		// The square of this slope and of its mirror add up to one: used before
@@ -127,12 +129,16 @@ func (d *Denoiser) synthesise(frame []int16) {
 	}
 }
 
-// sample rounds and saturates.
+// sample rounds and saturates. The sign of sound cannot be predicted, so rounding
+// goes by way of a positive number instead of a branch.
 func sample(v float32) int16 {
-	if v < 0 {
-		return int16(max(math.MinInt16, v-0.5))
+	if v > math.MaxInt16 {
+		return math.MaxInt16
 	}
-	return int16(min(math.MaxInt16, v+0.5))
+	if v < math.MinInt16 {
+		return math.MinInt16
+	}
+	return int16(int32(v+32768.5) - 32768)
 }
 
 // suppress learns from the spectrum in the block and applies the gains to it.
@@ -141,7 +147,7 @@ func (d *Denoiser) suppress() {
 	d.block[0] *= complex(d.floor, 0)
 	for k := 1; k < len(d.block); k++ {
 		v := d.block[k]
-		gain := d.bins[k].step(real(v)*real(v)+imag(v)*imag(v), d.floor)
+		gain := d.bins[k].step(real(v)*real(v)+imag(v)*imag(v), d.learn, d.floor)
 		d.block[k] = complex(real(v)*gain, imag(v)*gain)
 	}
 	if d.frames++; d.frames == denoiseBlock {
@@ -154,50 +160,61 @@ func (d *Denoiser) suppress() {
 }
 
 const (
-	denoiseBlock  = 60    // frames in a block of the minimum search; two are 2.4 s
-	denoiseBias   = 1.3   // what a minimum of noise is short of its mean, at least
-	denoiseLearn  = 0.1   // share of a speechless frame in the noise
-	denoisePrior  = 31.6  // the a-priori ratio at which speech counts as present: 15 dB
-	denoiseTrust  = 0.9   // share of the last frame's speech in the a-priori ratio
-	denoiseLeast  = 0.003 // its lowest value: -25 dB
-	denoiseSilent = 1     // power that a bin of digital silence is taken to have
+	denoiseBlock  = 60   // frames in a block of the minimum search; two are 2.4 s
+	denoiseBias   = 1.3  // what a minimum of noise is short of its mean, at least
+	denoiseLearn  = 0.1  // share of a speechless frame in the noise
+	denoisePrior  = 31.6 // the a-priori ratio at which speech counts as present: 15 dB
+	denoiseTrust  = 0.9  // share of the last frame's speech in the a-priori ratio
+	denoiseSilent = 1    // power that a bin of digital silence is taken to have
 )
 
-// step takes the power of a bin and gives its gain.
-func (b *denoiseBin) step(power, floor float32) float32 {
+// step takes the power of a bin and gives its gain. It runs a hundred times a frame
+// and more: two divisions, a branch where the outcome is mostly the same, and max
+// where it is not.
+func (b *denoiseBin) step(power float32, learn *[denoiseSteps]float32, floor float32) float32 {
 	if b.noise == 0 {
 		b.smooth = power // the first frame is the best guess there is
 	}
 	b.smooth += 0.3 * (power - b.smooth)
-	b.least = min(b.least, b.smooth)
-	speech := presence(power / b.noise)
-	b.noise += denoiseLearn * (1 - speech) * (power - b.noise)
+	if b.smooth < b.least {
+		b.least = b.smooth
+	}
+	noise := b.noise
+	if at := power * b.under * denoiseFine; at < denoiseSteps {
+		noise += learn[int(at)] * (power - noise)
+	}
 	// What a bin has not fallen under for two seconds is noise, however loud.
-	b.noise = max(b.noise, denoiseBias*min(b.least, b.before), denoiseSilent)
-	inverse := 1 / b.noise
-	prior := max(denoiseLeast, denoiseTrust*b.clean*inverse+(1-denoiseTrust)*max(0, power*inverse-1))
+	least := b.least
+	if b.before < least {
+		least = b.before
+	}
+	if noise < denoiseBias*least {
+		noise = denoiseBias * least
+	}
+	if noise < denoiseSilent {
+		noise = denoiseSilent
+	}
+	b.noise, b.under = noise, 1/noise
+	prior := denoiseTrust*b.clean*b.under + (1-denoiseTrust)*max(0, power*b.under-1)
 	gain := max(floor, prior/(1+prior))
 	b.clean = gain * gain * power
 	return gain
 }
 
-// presence is the probability that a bin of this ratio to the noise holds speech,
-// for equal odds before: 1/(1 + (1+p) exp(-ratio p/(1+p))), p = denoisePrior.
-func presence(ratio float32) float32 {
-	if !(ratio < 10) { // nor with noise that is not known yet
-		return 1
-	}
-	x := ratio * (denoisePrior / (1 + denoisePrior))
-	return 1 / (1 + (1+denoisePrior)*expMinus(x))
-}
+const (
+	denoiseFine  = 16               // steps of the table per unit of the ratio
+	denoiseSteps = 10 * denoiseFine // from a ratio of 10 on there is speech for certain
+)
 
-// expMinus is e^-x for 0 <= x <= 10, two percent off at most: the fourth-order
-// series of a sixteenth of x, to the sixteenth.
-func expMinus(x float32) float32 {
-	x *= 1.0 / 16
-	p := 1 - x*(1-x*(1.0/2-x*(1.0/6-x*(1.0/24))))
-	p *= p
-	p *= p
-	p *= p
-	return p * p
+// denoiseLearning tells how much of a bin's power enters the noise at a ratio to
+// it: denoiseLearn times the probability that no speech is present, for equal odds
+// before, 1 - 1/(1 + (1+p) exp(-ratio p/(1+p))) with p = denoisePrior.
+func denoiseLearning() *[denoiseSteps]float32 {
+	var table [denoiseSteps]float32
+	for i := range table {
+		ratio := (float64(i) + 0.5) / denoiseFine
+		speech := 1 / (1 + (1+denoisePrior)*math.Exp(-ratio*denoisePrior/(1+denoisePrior)))
+		table[i] = float32(denoiseLearn * (1 - speech))
+	}
+	return &table
 }

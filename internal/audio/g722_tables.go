@@ -45,7 +45,7 @@ var g722LowCodes = g722LowCodeTable()
 // sees most are rich in ones.
 func g722LowCodeTable() *[64]byte {
 	var table [64]byte
-	for interval := range len(g722Magnitudes6) {
+	for interval := range g722Magnitudes6 {
 		table[interval] = byte(61 - interval)
 		table[32+interval] = byte(33 - interval)
 	}

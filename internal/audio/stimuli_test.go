@@ -2,6 +2,7 @@ package audio
 
 import (
 	"math"
+	"math/cmplx"
 	"math/rand/v2"
 )
 
@@ -104,12 +105,27 @@ func stimGated(x []int16, on, off int) []int16 {
 	return out
 }
 
+// stimPartial is one sine, made by turning a pointer: a call of math.Sin for every
+// sample of every partial would be most of the tests' time.
+type stimPartial struct{ now, turn complex128 }
+
+func newStimPartial(rate Rate, hertz, phase float64) stimPartial {
+	return stimPartial{cmplx.Rect(1, phase), cmplx.Rect(1, 2*math.Pi*hertz/float64(rate))}
+}
+
+func (p *stimPartial) next() float64 {
+	v := imag(p.now)
+	p.now *= p.turn
+	return v
+}
+
 // stimHum is mains hum with odd and even harmonics that fall.
 func stimHum(rate Rate, mains float64, n int, level float64) []int16 {
 	x := make([]float64, n)
-	for i := range x {
-		for h := 1; h <= 12; h++ {
-			x[i] += math.Sin(2*math.Pi*mains*float64(h*i)/float64(rate)+float64(h*h)) / float64(h)
+	for h := 1; h <= 12; h++ {
+		partial := newStimPartial(rate, mains*float64(h), float64(h*h))
+		for i := range x {
+			x[i] += partial.next() / float64(h)
 		}
 	}
 	return stimAt(x, level)
@@ -145,15 +161,20 @@ func stimChords(rate Rate, n int, level float64, beat float64) []int16 {
 	shape := []float64{1, 1.2599, 1.4983, 2}
 	x := make([]float64, n)
 	length := int(beat * float64(rate))
-	for i := range x {
-		at := i % length
-		s := float64(i) / float64(rate)
-		env := math.Min(1, float64(at)/(0.01*float64(rate))) * math.Exp(-float64(at)/float64(rate)/1.2)
+	for start := 0; start < n; start += length {
+		chord := x[start:min(n, start+length)]
 		for _, ratio := range shape {
-			f := roots[i/length%len(roots)] * ratio
+			f := roots[start/length%len(roots)] * ratio
 			for h := 1.0; h <= 6 && f*h < 3700; h++ {
-				x[i] += env * math.Sin(2*math.Pi*f*h*s) / (h * h)
+				partial := newStimPartial(rate, f*h, 2*math.Pi*math.Mod(f*h*float64(start)/float64(rate), 1))
+				for i := range chord {
+					chord[i] += partial.next() / (h * h)
+				}
 			}
+		}
+		for i := range chord {
+			s := float64(i) / float64(rate)
+			chord[i] *= math.Min(1, s/0.01) * math.Exp(-s/1.2)
 		}
 	}
 	return stimAt(x, level)
@@ -165,28 +186,28 @@ func stimChords(rate Rate, n int, level float64, beat float64) []int16 {
 func stimSyllables(seed uint64, rate Rate, n int, pitch, level float64) []int16 {
 	rng := stimRand(seed)
 	x := make([]float64, n)
-	phase, f1, f2, glide, hiss := 0.0, 500.0, 1500.0, 0.0, false
+	amp := make([]float64, int(3600/pitch))
+	phase, glide, hiss := 0.0, 0.0, false
 	syllable := int(rate) / 4
 	for i := range x {
 		at, index := i%syllable, i/syllable
 		if at == 0 {
-			f1, f2, glide = 300+500*rng.Float64(), 900+1600*rng.Float64(), rng.Float64()*0.3-0.15
-			hiss = rng.IntN(3) == 0
+			f1, f2 := 300+500*rng.Float64(), 900+1600*rng.Float64()
+			for h := range amp {
+				f := float64(h+1) * pitch
+				amp[h] = 1/(1+math.Pow((f-f1)/120, 2)) + 0.5/(1+math.Pow((f-f2)/180, 2)) + 0.02
+			}
+			glide, hiss = rng.Float64()*0.3-0.15, rng.IntN(3) == 0
 		}
 		where := float64(at) / float64(syllable)
 		phase += pitch * (1 + glide*where) / float64(rate)
-		if index%9 >= 7 {
-			continue
-		}
-		env := math.Max(0, math.Sin(math.Pi*(where*1.25-0.25)))
-		if where < 0.2 && hiss {
+		switch {
+		case index%9 >= 7: // the pause after a phrase
+		case where < 0.2 && hiss:
 			x[i] = 0.15 * rng.NormFloat64()
-			continue
-		}
-		for h := 1.0; h*pitch < 3600; h++ {
-			f := h * pitch
-			a := 1/(1+math.Pow((f-f1)/120, 2)) + 0.5/(1+math.Pow((f-f2)/180, 2)) + 0.02
-			x[i] += env * a * math.Sin(2*math.Pi*h*phase)
+		default:
+			env := math.Max(0, math.Sin(math.Pi*(where*1.25-0.25)))
+			x[i] = env * harmonicSum(amp, 2*math.Pi*phase)
 		}
 	}
 	return stimAt(x, level)

@@ -36,7 +36,7 @@ type Activity struct {
 // 0.8 % on noise that flutters like syllables, 0.5 to 2.4 % on chords, 3 to 6 % on
 // our own forest, office and nature. With DefaultEdgeRule only chords (1 to 6 % of
 // the time) and those backgrounds (3 to 6 %) make utterances. An utterance is
-// noticed 100 to 140 ms after its first sound (median; 180 ms at the 95th percentile
+// noticed 100 to 160 ms after its first sound (median; 180 ms at the 95th percentile
 // from 5 dB up), and the verdict falls 60 to 180 ms after its last. A crowd, a
 // television or a singer is speech to it.
 type VAD struct {

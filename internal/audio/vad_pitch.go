@@ -41,17 +41,20 @@ func (v *vadPitch) decimate(low []float32) {
 
 // likeness is how much the frame resembles its own past at the best lag, 0 to 1.
 func (v *vadPitch) likeness() float32 {
-	const least = 4 * 4 * pitchWindow * 100 // ten units RMS: quantisation has no pitch
+	const quiet = 4 * 4 * pitchWindow * 100 // ten units RMS: quantisation has no pitch
 	energy := v.energies()
+	least := quiet + energy[0]*1e-4 // more than the rounding of the running sums
 	var best float32
 	for l := pitchLeast; l+3 <= pitchMost; l += 4 {
 		a, b, c, d := v.products(l)
-		a, b, c, d = max(a, 0), max(b, 0), max(c, 0), max(d, 0)
-		// Squared, so that only the best needs a root.
-		best = max(best, a*a/(energy[l]+least), b*b/(energy[l+1]+least),
-			c*c/(energy[l+2]+least), d*d/(energy[l+3]+least))
+		// Signed squares, so that only the best needs a root.
+		a = a * max(a, 0) / (energy[l] + least)
+		b = b * max(b, 0) / (energy[l+1] + least)
+		c = c * max(c, 0) / (energy[l+2] + least)
+		d = d * max(d, 0) / (energy[l+3] + least)
+		best = max(best, max(max(a, b), max(c, d)))
 	}
-	best /= energy[0] + least
+	best /= energy[0] + quiet
 	return min(1, float32(math.Sqrt(float64(best))))
 }
 
@@ -63,7 +66,7 @@ func (v *vadPitch) energies() (energy [pitchMost + 1]float32) {
 	}
 	for l := 1; l <= pitchMost; l++ {
 		in, out := v.low[pitchMost-l], v.low[pitchMost-l+pitchWindow]
-		energy[l] = max(0, energy[l-1]+in*in-out*out)
+		energy[l] = energy[l-1] + (in*in - out*out)
 	}
 	return energy
 }

@@ -192,7 +192,7 @@ func TestWAVCutAnywhereStillOpens(t *testing.T) {
 			putWAVHeader((*[44]byte)(cut), Rate8k, 2, claimed)
 			frames := (length - 44) / 4
 			left, right, _ := wavChannels(t, bytes.NewReader(cut), int64(length))
-			require.Equal(t, frames, len(left), "cut at %d", length)
+			require.Len(t, left, frames, "cut at %d", length)
 			require.True(t, equalSamples(customer[:frames], left) && equalSamples(assistant[:frames], right), "cut at %d", length)
 		}
 	}

@@ -1,9 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -109,8 +109,10 @@ func (t *Tenant) Assistants(ctx context.Context, f AssistantFilter, limit, offse
 	if err != nil {
 		return nil, 0, err
 	}
+	// The casts hide the numbers from SQLite's planner: for a bare LIMIT ? it would
+	// compile the statement again each time.
 	page, err := list(ctx, t.session, scanAssistant,
-		"SELECT "+assistantColumns+" FROM assistants WHERE user_id = ? AND deleted_at IS NULL"+clause+" ORDER BY id DESC LIMIT ? OFFSET ?",
+		"SELECT "+assistantColumns+" FROM assistants WHERE user_id = ? AND deleted_at IS NULL"+clause+" ORDER BY id DESC LIMIT CAST(? AS BIGINT) OFFSET CAST(? AS BIGINT)",
 		append(args, limit, offset)...)
 	if err != nil {
 		return nil, 0, err
@@ -137,9 +139,11 @@ func (t *Tenant) loadTools(ctx context.Context, assistants []*parley.Assistant) 
 		to   parley.ID
 		tool parley.Tool
 	}
+	// The + keeps SQLite from starting at the index of the owner's tools: it would go
+	// through all of them for the few that are attached.
 	tools, err := list(ctx, t.session, func(row scanner, at *attached) error {
 		return t.db.scanTool(prefixed{row, &at.to}, &at.tool)
-	}, "SELECT x.assistant_id, "+toolColumns+" FROM assistant_tools x JOIN tools t ON t.id = x.tool_id WHERE t.user_id = ? AND x.assistant_id IN ("+placeholders(len(ids))+") ORDER BY x.assistant_id, x.position",
+	}, "SELECT x.assistant_id, "+toolColumns+" FROM assistant_tools x JOIN tools t ON t.id = x.tool_id WHERE +t.user_id = ? AND x.assistant_id IN ("+placeholders(len(ids))+") ORDER BY x.assistant_id, x.position",
 		idArgs(t.user, ids)...)
 	if err != nil {
 		return err
@@ -175,16 +179,14 @@ func (t *Tenant) DeleteAssistant(ctx context.Context, id parley.ID) error {
 }
 
 func scanAssistant(row scanner, a *parley.Assistant) error {
-	var settings []byte
+	var settings sql.RawBytes // read before the next row is
 	err := row.Scan(&a.ID, &a.UserID, &a.UUID, &a.Name, &a.Type, &a.Status, &a.Mode, &a.PhoneNumberID, &a.VoiceID, &a.LanguageID, &a.LLMModelID,
 		&settings, micros{&a.CreatedAt}, micros{&a.UpdatedAt}, nullMicros{&a.DeletedAt})
 	if err != nil {
 		return err
 	}
 	a.Settings = defaults() // for settings added since the row was written
-	decoder := json.NewDecoder(bytes.NewReader(settings))
-	decoder.UseNumber() // variables keep their digits
-	return decoder.Decode(&a.Settings)
+	return json.Unmarshal(settings, &a.Settings)
 }
 
 // defaults are those of the plain settings. Lists and maps are left out: decoding

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"testing/fstest"
 	"text/template"
 
 	"github.com/pressly/goose/v3"
@@ -103,7 +102,7 @@ func (db *DB) Migrations(ctx context.Context) ([]Migration, error) {
 }
 
 func (db *DB) migrations() (*goose.Provider, error) {
-	rendered, err := renderMigrations(db.dialect())
+	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
@@ -111,29 +110,34 @@ func (db *DB) migrations() (*goose.Provider, error) {
 	if db.postgres {
 		kind = goose.DialectPostgres
 	}
-	return goose.NewProvider(kind, db.write, rendered)
+	return goose.NewProvider(kind, db.write, renderedFS{files, db.dialect()})
 }
 
-// renderMigrations fills in what differs between the databases.
-func renderMigrations(d dialect) (fs.FS, error) {
-	rendered := fstest.MapFS{}
-	names, err := fs.Glob(migrations, "migrations/*.sql")
+// renderedFS shows templates as what they become for one of the databases.
+type renderedFS struct {
+	fs.FS
+	dialect dialect
+}
+
+func (r renderedFS) Open(name string) (fs.File, error) {
+	file, err := r.FS.Open(name)
+	if err != nil || filepath.Ext(name) != ".sql" {
+		return file, err
+	}
+	t, err := template.ParseFS(r.FS, name)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		t, err := template.ParseFS(migrations, name)
-		if err != nil {
-			return nil, err
-		}
-		var b bytes.Buffer
-		if err := t.Execute(&b, d); err != nil {
-			return nil, err
-		}
-		rendered[filepath.Base(name)] = &fstest.MapFile{Data: b.Bytes()}
-	}
-	return rendered, nil
+	var text bytes.Buffer
+	return renderedFile{file, &text}, t.Execute(&text, r.dialect)
 }
+
+type renderedFile struct {
+	fs.File
+	text *bytes.Buffer
+}
+
+func (f renderedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
 // schemaLock is the key of PostgreSQL's advisory lock: "parley" in ASCII.
 const schemaLock = 0x7061726c6579
@@ -141,7 +145,7 @@ const schemaLock = 0x7061726c6579
 // lockSchema keeps other processes from migrating at the same time.
 func (db *DB) lockSchema(ctx context.Context) (unlock func(), err error) {
 	if !db.postgres {
-		return lockFile(filepath.Join(db.dir, ".migrate.lock"))
+		return lockFile(filepath.Join(db.options.Dir, ".migrate.lock"))
 	}
 	conn, err := db.write.Conn(ctx)
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,10 +30,11 @@ import (
 // are rewritten for PostgreSQL, times are integers and documents are text.
 type DB struct {
 	write, read *sql.DB // the same pool on PostgreSQL
+	options     Options
 	postgres    bool
-	dir         string
 	keys        *Keys
-	prepared    sync.Map // of the read pool, by statement
+	prepared    *statements // of the read pool
+	writing     *statements // of the pool that writes, in SQLite
 }
 
 // Options says which database to open.
@@ -49,7 +49,7 @@ const FileName = "parley.db"
 
 // Open opens a database without touching its schema.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	db := &DB{postgres: o.URL != "", dir: o.Dir, keys: o.Keys}
+	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys, prepared: newStatements(), writing: newStatements()}
 	open := db.openSQLite
 	if db.postgres {
 		open = db.openPostgres
@@ -102,10 +102,8 @@ func (db *DB) openPostgres(o Options) error {
 
 // Close waits for running statements and closes the database.
 func (db *DB) Close() error {
-	db.prepared.Range(func(_, s any) bool {
-		s.(*sql.Stmt).Close()
-		return true
-	})
+	db.prepared.close()
+	db.writing.close()
 	err := db.write.Close()
 	if db.read != db.write {
 		err = errors.Join(err, db.read.Close())
@@ -118,11 +116,18 @@ func (db *DB) Ping(ctx context.Context) error {
 	return db.read.PingContext(ctx)
 }
 
+// Options is how the database was opened.
+func (db *DB) Options() Options { return db.options }
+
 // Postgres says which of the two databases this is.
 func (db *DB) Postgres() bool { return db.postgres }
 
 // SQL is the pool that writes, for the job queue, which keeps its own tables.
 func (db *DB) SQL() *sql.DB { return db.write }
+
+// ReadSQL is the pool that reads, for the bench, whose yardstick must run on the
+// same settings.
+func (db *DB) ReadSQL() *sql.DB { return db.read }
 
 // Tenant is a user's view: their rows and nobody else's.
 func (db *DB) Tenant(user parley.ID) *Tenant {
@@ -169,10 +174,17 @@ func (s session) transact(ctx context.Context, fn func(session) error) error {
 	if err := fn(session{db: s.db, tx: tx}); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	s.db.writing.prepareWanted(ctx, s.db.write)
+	return nil
 }
 
 func (s session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		return statement.ExecContext(ctx, args...)
+	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		return s.tx.ExecContext(ctx, query, args...)
@@ -182,6 +194,10 @@ func (s session) exec(ctx context.Context, query string, args ...any) (sql.Resul
 
 // insert runs an INSERT ... RETURNING id.
 func (s session) insert(ctx context.Context, query string, args ...any) (id parley.ID, err error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		err = statement.QueryRowContext(ctx, args...).Scan(&id)
+		return id, err
+	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		err = s.tx.QueryRowContext(ctx, query, args...).Scan(&id)
@@ -192,33 +208,33 @@ func (s session) insert(ctx context.Context, query string, args ...any) (id parl
 }
 
 func (s session) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if statement := s.compiled(ctx, query); statement != nil {
+		return statement.QueryContext(ctx, args...)
+	}
 	if s.tx != nil {
 		return s.tx.QueryContext(ctx, s.db.rebind(query), args...)
 	}
 	if s.db.postgres {
 		return s.db.read.QueryContext(ctx, s.db.rebind(query), args...) // pgx prepares by itself
 	}
-	statement, err := s.db.prepare(ctx, query)
+	statement, err := s.db.prepared.prepare(ctx, s.db.read, query)
 	if err != nil {
 		return nil, err
 	}
 	return statement.QueryContext(ctx, args...)
 }
 
-// prepare keeps a read statement compiled: parsing costs more than most look-ups.
-func (db *DB) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if statement, ok := db.prepared.Load(query); ok {
-		return statement.(*sql.Stmt), nil
+// compiled is the statement as compiled for SQLite's transaction, or nil if there
+// is none yet.
+func (s session) compiled(ctx context.Context, query string) *sql.Stmt {
+	if s.tx == nil || s.db.postgres {
+		return nil
 	}
-	statement, err := db.read.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
+	statement := s.db.writing.find(query)
+	if statement == nil {
+		return nil
 	}
-	if other, loaded := db.prepared.LoadOrStore(query, statement); loaded {
-		statement.Close()
-		return other.(*sql.Stmt), nil
-	}
-	return statement, nil
+	return s.tx.StmtContext(ctx, statement)
 }
 
 // rebind turns ? into $1, $2, ... for PostgreSQL. No statement here has a ? inside a literal.
@@ -260,11 +276,11 @@ func list[T any](ctx context.Context, s session, scan func(scanner, *T) error, q
 	defer rows.Close()
 	all := []T{}
 	for rows.Next() {
-		var v T
-		if err := scan(rows, &v); err != nil {
+		var empty T
+		all = append(all, empty)
+		if err := scan(rows, &all[len(all)-1]); err != nil {
 			return nil, err
 		}
-		all = append(all, v)
 	}
 	return all, rows.Err()
 }

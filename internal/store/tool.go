@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 
 	"parley"
@@ -121,7 +122,7 @@ func (db *DB) sealTool(tool *parley.Tool) (headers []byte, schema string, err er
 }
 
 func (db *DB) scanTool(row scanner, tool *parley.Tool) error {
-	var headers, schema []byte
+	var headers, schema sql.RawBytes // read before the next row is
 	err := row.Scan(&tool.ID, &tool.UserID, &tool.Name, &tool.Description, &tool.Endpoint, &tool.Method, &tool.Timeout,
 		&headers, &schema, micros{&tool.CreatedAt}, micros{&tool.UpdatedAt})
 	if err != nil {

@@ -224,16 +224,28 @@ func weigh(text string) float64 {
 	return w
 }
 
+// The marks that end a sentence or a clause, in the scripts people write in.
+const (
+	sentenceEnds = ".!?。！？।؟…"
+	clauseEnds   = ",;:，、；：،"
+)
+
+// endsWith says whether a text ends in one of the marks, inside quotes or brackets
+// or not.
+func endsWith(text, marks string) bool {
+	r, _ := utf8.DecodeLastRuneInString(strings.TrimRight(text, "\"')]}»”’」"))
+	return strings.ContainsRune(marks, r)
+}
+
 // gap is the index of the pause between words at this pace, and behind a comma or
 // a sentence.
 func (p pace) gap(word string, last bool) int {
-	switch end := strings.TrimRight(word, `"')]}»”’`); {
+	switch {
 	case last:
 		return 5
-	case strings.HasSuffix(end, ".") || strings.HasSuffix(end, "!") || strings.HasSuffix(end, "?") ||
-		strings.HasSuffix(end, "。") || strings.HasSuffix(end, "？") || strings.HasSuffix(end, "！") || strings.HasSuffix(end, "।"):
+	case endsWith(word, sentenceEnds):
 		return 7
-	case strings.HasSuffix(end, ",") || strings.HasSuffix(end, ";") || strings.HasSuffix(end, ":") || strings.HasSuffix(end, "、"):
+	case endsWith(word, clauseEnds):
 		return 5
 	case p.symbolsPerLetter > 8:
 		return 4

@@ -17,6 +17,12 @@ const (
 	// likely our own voice coming back.
 	gateLevel  = 130.0
 	gateEnergy = windowSamples * gateLevel * gateLevel
+	// On a noisy line the gate lies above the noise: pauses are pauses there too,
+	// and noise alone costs next to nothing. The floor is the least energy of a
+	// window lately, about half of what noise has in the mean.
+	overFloor  = 2
+	leastFloor = gateEnergy / 16
+	floorRise  = 1.0028 // a hop: 6 dB a second
 	faintLevel = 246.0
 	// A tone of amplitude a has the power a*a/2 and the energy (32a)^2 in its bin.
 	faintEnergy = 2048 * toneShare * faintLevel * faintLevel
@@ -74,6 +80,8 @@ type decoder struct {
 	hops     int // heard so far
 	locked   int // the lane in use, or -1
 	quiet    int // hops since the gate was last open
+	floor    float32
+	gate     float32
 	ended    int // symbol in which the last word ended
 	buffer   [4096]float32
 	fill     int
@@ -89,7 +97,7 @@ type decoder struct {
 func newDecoder(book *codebook, spectrum *spectrum) *decoder {
 	d := &decoder{
 		book: book, spectrum: spectrum, locked: -1, ended: -1,
-		fill: recallSamples, events: make([]event, 0, 8),
+		fill: recallSamples, floor: leastFloor, events: make([]event, 0, 8),
 	}
 	for i := range d.lanes {
 		d.lanes[i].mean = inStep
@@ -122,7 +130,8 @@ func (d *decoder) hop() {
 	energy := d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3]
 	hop := d.hops
 	d.hops++
-	if energy < gateEnergy {
+	d.settle(energy)
+	if energy < d.gate {
 		d.quiet++
 		d.silence(hop)
 	} else {
@@ -134,6 +143,18 @@ func (d *decoder) hop() {
 		d.recall(l)
 	}
 	d.astray = false
+}
+
+// settle follows the noise of the line: down at once, up slowly and only while no
+// word is being understood, since words without pauses hide what lies under them.
+func (d *decoder) settle(energy float32) {
+	switch {
+	case energy < d.floor:
+		d.floor = max(energy, leastFloor)
+	case d.locked < 0:
+		d.floor *= floorRise
+	}
+	d.gate = max(gateEnergy, overFloor*d.floor)
 }
 
 // sound hears the symbol that ends with a hop, which ends at a place of the buffer.
@@ -212,184 +233,6 @@ func (d *decoder) measure(l *lane, at int, window *[windowSamples]float32) {
 	l.mean += 0.25 * (purity - l.mean)
 }
 
-// begin notes a place where a word may have begun eight symbols ago.
-func (d *decoder) begin(l *lane, at int) {
-	misses := l.chips.startMisses()
-	if misses > startTolerance {
-		return
-	}
-	first := at - startChips + 1
-	if first <= d.ended {
-		return
-	}
-	purity, loud := l.clarity(first, startChips)
-	if purity < plausible {
-		return
-	}
-	l.add(start{at: first, strong: misses <= strongTolerance && purity >= certain && loud})
-}
-
-// clarity is the mean purity of n symbols, and whether they were loud enough to
-// be meant for us. Symbols that were not heard count only by being too many.
-func (l *lane) clarity(first, n int) (purity float32, loud bool) {
-	sum, count, level := 0, 0, float32(0)
-	for i := first; i < first+n; i++ {
-		if r := i & ringMask; l.flags[r]&heard != 0 {
-			sum += int(l.purity[r])
-			level += l.level[r]
-			count++
-		}
-	}
-	if 2*count < n {
-		return 0, false
-	}
-	return float32(sum) / float32(255*count), level >= float32(count)*faintEnergy
-}
-
-// add keeps a start, in place of the oldest weak one if there are too many.
-func (l *lane) add(s start) {
-	for i := range l.count {
-		if l.starts[i].at == s.at {
-			l.starts[i].strong = l.starts[i].strong || s.strong
-			return
-		}
-	}
-	if l.count == maxStarts {
-		drop := 0
-		for i := range l.count {
-			if !l.starts[i].strong && !l.starts[i].expected {
-				drop = i
-				break
-			}
-		}
-		copy(l.starts[drop:], l.starts[drop+1:l.count])
-		l.count--
-	}
-	l.starts[l.count] = s
-	l.count++
-}
-
-// finish tries whether this symbol is the last of a word begun earlier.
-func (d *decoder) finish(which, at int) {
-	l := &d.lanes[which]
-	kept := 0
-	for i := 0; i < l.count; i++ {
-		s := &l.starts[i]
-		n := at - s.at + 1
-		if n > maxSymbols {
-			if s.strong {
-				d.lose()
-			}
-			continue
-		}
-		if s.expected && n == minSymbols {
-			purity, loud := l.clarity(s.at, n)
-			s.strong = s.strong || purity >= certain && loud
-		}
-		if n >= minSymbols && d.try(l, s.at, n) {
-			d.understood(which, at)
-			return
-		}
-		l.starts[kept] = *s
-		kept++
-	}
-	l.count = kept
-}
-
-// try decodes the n symbols since first as a word of either grade.
-func (d *decoder) try(l *lane, first, n int) bool {
-	for g := range grades {
-		want := &d.book.chips[n][g]
-		if tail := n - startChips; l.chips.misses(want, tail) > (tail+1)/2 {
-			continue
-		}
-		if d.decode(l, first, n, g, want) {
-			return true
-		}
-	}
-	return false
-}
-
-// decode repairs and reads a word whose place and length are known.
-func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
-	word := d.word[:n]
-	parity := n - g.content(n)
-	suspects := d.suspects[:0]
-	for i := range n {
-		r := (first + i) & ringMask
-		word[i] = l.data[r] ^ d.book.whiten[i]
-		if l.flags[r] != heard || l.chips.at(n-1-i) != want.at(n-1-i) {
-			suspects = append(suspects, i)
-		}
-	}
-	if !d.book.rs.repair(&d.repairer, word, parity, suspects) {
-		return false
-	}
-	last, loud := d.proof(l, word, first)
-	if !loud {
-		return false
-	}
-	header, text := d.book.read(word, n-parity)
-	if len(text) == 0 || len(text) > maxPiece {
-		return false
-	}
-	d.events = append(d.events, event{header: header, size: len(text)})
-	copy(d.events[len(d.events)-1].text[:], text)
-	d.ended = last
-	return true
-}
-
-// proof finds the last symbol of a repaired word that came through unharmed, and
-// whether those that did were loud enough: others may be loud because somebody
-// else spoke over them.
-func (d *decoder) proof(l *lane, word []byte, first int) (last int, loud bool) {
-	level, count := float32(0), float32(0)
-	for i, c := range word {
-		r := (first + i) & ringMask
-		if l.flags[r]&heard != 0 && l.data[r]^d.book.whiten[i] == c {
-			level += l.level[r]
-			count++
-			last = first + i
-		}
-	}
-	return last, level >= count*faintEnergy
-}
-
-// understood ends a word: what else seemed to begin in it was part of it. What
-// began after its last unharmed symbol was not: the word was cut off there, and
-// repaired from what came before. The next one begins after the pause it names.
-func (d *decoder) understood(which, at int) {
-	for i := range d.lanes {
-		l := &d.lanes[i]
-		kept := 0
-		for _, s := range l.starts[:l.count] {
-			if s.at > d.ended {
-				l.starts[kept] = s
-				kept++
-			}
-		}
-		l.count = kept
-	}
-	best := which
-	if d.locked < 0 {
-		for i := range d.lanes {
-			if d.lanes[i].mean > d.lanes[best].mean {
-				best = i
-			}
-		}
-		d.locked = best
-	}
-	header := d.events[len(d.events)-1].header
-	next := at + 1 + pauses[header>>pauseShift]
-	switch { // lanes far apart count the same symbol differently
-	case best-which > lanes/2:
-		next--
-	case which-best > lanes/2:
-		next++
-	}
-	d.lanes[best].add(start{at: next, expected: true})
-}
-
 // unlock measures every lane again.
 func (d *decoder) unlock() {
 	for i := range d.lanes {
@@ -414,7 +257,7 @@ func (d *decoder) recall(used int) {
 			continue
 		}
 		end := d.fill - (d.hops-1-hop)*hopSamples
-		if x := d.buffer[end-windowSamples : end]; dot(x, x) < gateEnergy {
+		if x := d.buffer[end-windowSamples : end]; dot(x, x) < d.gate {
 			d.pass(hop)
 		} else {
 			d.sound(hop, end)

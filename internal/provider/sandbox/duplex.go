@@ -226,7 +226,7 @@ func (s *session) run() {
 		prompt := s.options.Prompt
 		prompt.Messages = append([]converse.Message(nil), s.history...)
 		s.mu.Unlock()
-		usage, err := s.make(ctx, a, next, prompt)
+		usage, err := s.produce(ctx, a, next, prompt)
 		stop()
 		s.settle(a, usage, err)
 	}
@@ -252,9 +252,9 @@ func (s *session) settle(a *spokenAnswer, usage converse.Usage, err error) {
 	a.over = true
 }
 
-// make produces an answer: whole sentences are spoken as soon as they are there,
+// produce makes an answer: whole sentences are spoken as soon as they are there,
 // then the tools are called.
-func (s *session) make(ctx context.Context, a *spokenAnswer, t task, p converse.Prompt) (converse.Usage, error) {
+func (s *session) produce(ctx context.Context, a *spokenAnswer, t task, p converse.Prompt) (converse.Usage, error) {
 	if t.say != "" {
 		return converse.Usage{OutputTokens: len(strings.Fields(t.say))}, s.speak(ctx, a, t.say)
 	}

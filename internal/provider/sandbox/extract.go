@@ -106,8 +106,8 @@ func (t *talk) judge(w *wanted, about string) any {
 	return nil
 }
 
-func has(text string, any ...string) bool {
-	for _, a := range any {
+func has(text string, parts ...string) bool {
+	for _, a := range parts {
 		if strings.Contains(text, a) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"flag"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -12,6 +13,10 @@ import (
 	"parley/internal/audio"
 	"parley/internal/converse"
 )
+
+// times repeats the measurements with other words: -times 33 makes it 20,000 words
+// for each line that may lose some.
+var times = flag.Int("times", 1, "how often to repeat the measured conversations")
 
 // TestWordsSurviveTheLine measures how many words come through each kind of line.
 // No line may put a word into anybody's mouth.
@@ -47,11 +52,11 @@ func TestWordsSurviveTheLine(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(7, 11))
 			var total, recovered, invented int
-			rounds := 8
+			rounds := 5
 			if c.least < 1 {
-				rounds = 25 // rare damage needs more words to show
+				rounds = 15 // rare damage needs more words to show
 			}
-			for range rounds {
+			for range rounds * *times {
 				text := chatter(random, 40)
 				voice := []string{"alto", "soprano", "tenor", "bass"}[random.IntN(4)]
 				x, _ := speak(t, p, converse.Utterance{
@@ -186,7 +191,7 @@ func TestOneAfterAnother(t *testing.T) {
 	p := New(Options{})
 	random := rand.New(rand.NewPCG(4, 4))
 	var total, recovered, invented int
-	for range 100 {
+	for range 50 {
 		a, b := chatter(random, 6), chatter(random, 10)
 		x, _ := speak(t, p, converse.Utterance{Text: a, Rate: audio.Rate8k})
 		y, _ := speak(t, p, converse.Utterance{Text: b, Rate: audio.Rate8k, Voice: "tenor"})

@@ -175,10 +175,9 @@ func (l *listener) tell(final bool) {
 	l.hear(h)
 }
 
-// finished says whether a text ends like a sentence.
+// finished says whether a text ends like a sentence. One that trails off does not.
 func finished(text string) bool {
-	return strings.HasSuffix(strings.TrimRight(text, `"')]}»”’`), ".") || strings.HasSuffix(text, "!") || strings.HasSuffix(text, "?") ||
-		strings.HasSuffix(text, "。") || strings.HasSuffix(text, "？") || strings.HasSuffix(text, "！") || strings.HasSuffix(text, "।")
+	return endsWith(text, sentenceEnds) && !strings.HasSuffix(text, Damage)
 }
 
 // Flush gives the final transcript, at once or after Delays.Flush. A word that

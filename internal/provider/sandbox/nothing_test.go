@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,33 +79,67 @@ func sweep(_ *rand.Rand, n int) []float64 {
 	return out
 }
 
-// FuzzListen: no samples make the decoder panic, and none make it hear words that
-// were not spoken.
+// FuzzListen: whatever happens to the frames of an utterance, and whatever samples
+// follow it, the decoder does not panic and hears no word that was not spoken.
 func FuzzListen(f *testing.F) {
 	p := New(Options{})
-	x, _ := speak(f, p, converse.Utterance{Text: "Hello there.", Rate: audio.Rate8k})
-	seed := make([]byte, 0, 2*len(x))
-	for _, s := range x {
-		seed = binary.LittleEndian.AppendUint16(seed, uint16(s))
-	}
-	f.Add(seed, 160)
-	f.Add(seed[:len(seed)/2], 1)
-	f.Add([]byte{0xff, 0x7f, 0x00, 0x80}, 7)
-	f.Fuzz(func(t *testing.T, raw []byte, frame int) {
-		frame = 1 + int(uint(frame)%2000)
+	const text = "No, I am Ada."
+	x, _ := speak(f, p, converse.Utterance{Text: text, Rate: audio.Rate8k, Speed: 1.2})
+	f.Add([]byte{}, []byte{}, 160)
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, []byte{0xff, 0x7f, 0x00, 0x80}, 1)
+	f.Add([]byte{0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 9, 9, 9}, []byte{}, 33)
+	f.Fuzz(func(t *testing.T, damage, raw []byte, size int) {
+		y := damaged(x, damage)
+		for ; len(raw) >= 2 && len(y) < 40000; raw = raw[2:] {
+			y = append(y, int16(binary.LittleEndian.Uint16(raw)))
+		}
 		l, err := p.Transcriber().Listen(t.Context(), converse.ListenOptions{Rate: audio.Rate8k}, func(h converse.Heard) {
-			_, _, invented := score("Hello there.", h.Text)
-			require.Zero(t, invented, h.Text)
+			for _, word := range strings.Fields(strings.ReplaceAll(h.Text, Damage, "")) {
+				require.Contains(t, strings.Fields(text), word)
+			}
 		})
 		require.NoError(t, err)
-		var x []int16
-		for ; len(raw) >= 2; raw = raw[2:] {
-			x = append(x, int16(binary.LittleEndian.Uint16(raw)))
-		}
-		for ; len(x) > 0; x = x[min(frame, len(x)):] {
-			require.NoError(t, l.Write(x[:min(frame, len(x))]))
+		size = 1 + int(uint(size)%2000)
+		for ; len(y) > 0; y = y[min(size, len(y)):] {
+			require.NoError(t, l.Write(y[:min(size, len(y))]))
 		}
 		require.NoError(t, l.Flush())
 		require.NoError(t, l.Close())
 	})
+}
+
+// damaged does something to each 20 ms frame: a byte says what.
+func damaged(x []int16, damage []byte) []int16 {
+	var y []int16
+	for i := 0; i+160 <= len(x); i += 160 {
+		frame := append([]int16(nil), x[i:i+160]...)
+		what := byte(0)
+		if len(damage) > 0 {
+			what, damage = damage[0], damage[1:]
+		}
+		switch what % 10 {
+		case 1: // lost, and the one before repeated
+			copy(frame, x[max(0, i-160):])
+		case 2:
+			clear(frame)
+		case 3: // lost without a trace
+			continue
+		case 4: // played twice
+			y = append(y, frame...)
+		case 5: // out of step from here on
+			frame = frame[:int(what)%160]
+		case 6: // another part of the speech
+			copy(frame, x[int(what)*160%(len(x)-160):])
+		case 7:
+			slices.Reverse(frame)
+		case 8:
+			for j := range frame {
+				frame[j] *= int16(what)
+			}
+		case 9:
+			scramble(frame)
+		}
+		y = append(y, frame...)
+	}
+	return y
 }

@@ -104,7 +104,7 @@ func (t *talk) decide() decision {
 
 // belated puts before an answer the results that came in while the customer spoke.
 func (t *talk) belated(d decision) decision {
-	if report, any := t.results(); any && len(d.calls) == 0 && d.text != "" {
+	if report, some := t.results(); some && len(d.calls) == 0 && d.text != "" {
 		d.text = report + " " + d.text
 	}
 	return d

@@ -11,8 +11,8 @@ import (
 
 // report speaks about the results of tools, and goes on.
 func (t *talk) report() decision {
-	report, any := t.results()
-	if !any {
+	report, some := t.results()
+	if !some {
 		return decision{}
 	}
 	return t.onward(report)

@@ -268,7 +268,8 @@ func TestUsersAndPlans(t *testing.T) {
 		_, err := parley.NewUser(bad, "", "")
 		require.Equal(t, parley.Invalid, parley.ErrorCode(err), bad)
 	}
-	require.NotEqual(t, parley.NewSecret(), parley.NewSecret())
+	secret := parley.NewSecret()
+	require.NotEqual(t, secret, parley.NewSecret())
 	require.Len(t, parley.HashToken("x"), 32)
 }
 

@@ -104,7 +104,7 @@ func appendText(b []byte, s string) ([]byte, error) {
 	start := len(b)
 	b = append(b, '"')
 	from := 0
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"', c == '\\':
 			b = append(append(b, s[from:i]...), '\\', c)

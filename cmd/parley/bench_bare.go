@@ -120,7 +120,7 @@ func startBare(ctx context.Context, db *store.DB, keyFile string) (b *bareServer
 	if err = b.prepare(ctx, db); err != nil {
 		return b, err
 	}
-	if b.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+	if b.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
 		return b, err
 	}
 	mux := http.NewServeMux()

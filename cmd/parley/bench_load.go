@@ -21,7 +21,7 @@ type progress struct {
 	of string
 }
 
-func (p progress) step(format string, args ...any) {
+func (p progress) stepf(format string, args ...any) {
 	fmt.Fprintf(p.to, "\r%-78s", p.of+": "+fmt.Sprintf(format, args...))
 }
 
@@ -74,7 +74,7 @@ const turns = 5
 // compare gives both sides half of each round. They take turns, also at being first.
 func (l benchLoad) compare(ctx context.Context, name string, a, b target) (c comparison, err error) {
 	for round := range l.rounds {
-		l.progress.step("%s, round %d of %d", name, round+1, l.rounds)
+		l.progress.stepf("%s, round %d of %d", name, round+1, l.rounds)
 		sides := []*contender{{target: a, side: &c.a}, {target: b, side: &c.b}}
 		for turn := range turns {
 			for i := range sides {
@@ -114,7 +114,7 @@ const steadyRate = 50
 
 // steady sends requests at a fixed rate for as long as a comparison takes.
 func (l benchLoad) steady(ctx context.Context, name string, t target) (p99 time.Duration, err error) {
-	l.progress.step("%s", name)
+	l.progress.stepf("%s", name)
 	runtime.GC()
 	took, _, err := l.send(ctx, t, l.round*time.Duration(l.rounds), time.Second*time.Duration(l.clients)/steadyRate)
 	if err != nil {

@@ -54,7 +54,7 @@ func openSite(ctx context.Context, kind benchDatabase, rows int, p progress) (s 
 			return s, err
 		}
 	}
-	p.step("starting")
+	p.stepf("starting")
 	if err = ctx.Err(); err != nil {
 		return s, err
 	}
@@ -112,7 +112,7 @@ func execPostgres(ctx context.Context, address, statement string) error {
 	if err != nil {
 		return fmt.Errorf("cannot reach --postgres: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	_, err = conn.Exec(ctx, statement)
 	return err
 }
@@ -168,7 +168,7 @@ func copyAssistant(ctx context.Context, db *store.DB, first parley.ID, copies in
 	)
 	for from := 1; from <= copies; from += copyBatch {
 		to := min(copies, from+copyBatch-1)
-		p.step("making %d of %d assistants", to+1, copies+1)
+		p.stepf("making %d of %d assistants", to+1, copies+1)
 		rows := fmt.Sprintf(numbers, from, to)
 		err := inTx(ctx, db.SQL(),
 			rows+fmt.Sprintf("INSERT INTO assistants (uuid, %s) SELECT 'copy ' || CAST(n AS TEXT), %s FROM numbers, assistants WHERE id = %d", columns, columns, first),

@@ -159,7 +159,7 @@ func (c *ambientCanvas) syllable(at, length, pitch, gain float64) {
 	harmonics := min(len(amp), int(math.Min(3400, 0.45*c.rate)/pitch))
 	for h := range harmonics {
 		f := pitch * float64(h+1)
-		amp[h] = 1/(1+math.Pow((f-f1)/110, 2)) + 0.4/(1+math.Pow((f-f2)/170, 2))
+		amp[h] = 1/(1+(f-f1)/110*((f-f1)/110)) + 0.4/(1+(f-f2)/170*((f-f2)/170))
 	}
 	if c.rng.IntN(4) == 0 {
 		c.puff(at, 0.06, 1800, 3600, 0.5*gain)

@@ -195,7 +195,7 @@ func stimSyllables(seed uint64, rate Rate, n int, pitch, level float64) []int16 
 			f1, f2 := 300+500*rng.Float64(), 900+1600*rng.Float64()
 			for h := range amp {
 				f := float64(h+1) * pitch
-				amp[h] = 1/(1+math.Pow((f-f1)/120, 2)) + 0.5/(1+math.Pow((f-f2)/180, 2)) + 0.02
+				amp[h] = 1/(1+(f-f1)/120*((f-f1)/120)) + 0.5/(1+(f-f2)/180*((f-f2)/180)) + 0.02
 			}
 			glide, hiss = rng.Float64()*0.3-0.15, rng.IntN(3) == 0
 		}

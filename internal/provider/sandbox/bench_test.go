@@ -60,12 +60,12 @@ func BenchmarkListenPerFrame(b *testing.B) {
 func BenchmarkSpeakPerFrame(b *testing.B) {
 	p := New(Options{})
 	text := chatter(rand.New(rand.NewPCG(3, 3)), 40)
-	frames, samples := 0, 0
+	samples := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		err := p.Speaker().Speak(context.Background(), converse.Utterance{Text: text, Rate: audio.Rate8k}, func(s converse.Sound) { samples += len(s.Samples) })
 		require.NoError(b, err)
 	}
-	frames = samples / audio.Rate8k.FrameSamples()
+	frames := samples / audio.Rate8k.FrameSamples()
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
 }

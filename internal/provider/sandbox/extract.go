@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/internal/converse"
@@ -65,10 +66,8 @@ func (t *talk) learnt(w *wanted) (any, bool) {
 
 func shares(a, b []string) bool {
 	for _, x := range a {
-		for _, y := range b {
-			if x == y {
-				return true
-			}
+		if slices.Contains(b, x) {
+			return true
 		}
 	}
 	return false

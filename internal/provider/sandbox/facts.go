@@ -238,7 +238,7 @@ var identifierToken = regexp.MustCompile(`(?i)^[a-z]{0,6}[-/]?\d[a-z0-9/-]*$`)
 
 // identifier is a number or something like AB-123.
 func identifier(text string) (any, bool) {
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		if f = strings.Trim(f, `.,;:!?"'()#`); identifierToken.MatchString(f) && strings.ContainsFunc(f, unicode.IsLetter) {
 			return f, true
 		}

@@ -173,7 +173,7 @@ func TestInterrupted(t *testing.T) {
 		heard := strings.Fields(strings.ReplaceAll(got, Damage, " "))
 		if len(heard) > len(whole) { // enough of the last one came to repair it
 			require.Equal(r, strings.Fields(text)[:len(heard)], heard)
-			require.Equal(r, len(whole)+1, len(heard))
+			require.Len(r, heard, len(whole)+1)
 			return
 		}
 		require.Equal(r, strings.Join(whole, " "), strings.Join(heard, " "))

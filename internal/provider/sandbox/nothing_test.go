@@ -94,7 +94,7 @@ func FuzzListen(f *testing.F) {
 			y = append(y, int16(binary.LittleEndian.Uint16(raw)))
 		}
 		l, err := p.Transcriber().Listen(t.Context(), converse.ListenOptions{Rate: audio.Rate8k}, func(h converse.Heard) {
-			for _, word := range strings.Fields(strings.ReplaceAll(h.Text, Damage, "")) {
+			for word := range strings.FieldsSeq(strings.ReplaceAll(h.Text, Damage, "")) {
 				require.Contains(t, strings.Fields(text), word)
 			}
 		})

@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // field is the arithmetic of GF(256) with the polynomial x^8+x^4+x^3+x^2+1, in
 // which one byte is one symbol of a word's code.
 type field struct {
@@ -185,11 +187,11 @@ func (rs *reedSolomon) roots(m *repairer, n, degree int) int {
 // evaluate is a polynomial, lowest power first, at the generator's given power.
 func (rs *reedSolomon) evaluate(p []byte, power int) byte {
 	var s byte
-	for i := len(p) - 1; i >= 0; i-- {
+	for _, v := range slices.Backward(p) {
 		if s != 0 {
 			s = rs.exp[int(rs.log[s])+power]
 		}
-		s ^= p[i]
+		s ^= v
 	}
 	return s
 }

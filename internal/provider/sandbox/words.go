@@ -64,7 +64,7 @@ func (l *lane) add(s start) {
 func (d *decoder) finish(which, at int) {
 	l := &d.lanes[which]
 	kept := 0
-	for i := 0; i < l.count; i++ {
+	for i := range l.count {
 		s := &l.starts[i]
 		n := at - s.at + 1
 		if n > maxSymbols {

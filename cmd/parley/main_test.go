@@ -92,7 +92,7 @@ func (s *safeBuffer) String() string {
 
 var readyLine = regexp.MustCompile(`is ready at (\S+)`)
 
-var tokenLine = regexp.MustCompile(`(?m)^  Token +(\S+)$`)
+var tokenLine = regexp.MustCompile(`(?m)^  Token +(\S+)$`) // of a first start
 
 // serves starts a server and waits until it says that it is ready.
 func serves(t *testing.T, env []string) *node {

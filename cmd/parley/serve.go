@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -158,9 +159,12 @@ func (s *server) address() string {
 func (s *server) greet(c console, token string) {
 	c.printf("Parley %s is ready at %s\n", version, s.address())
 	c.printf("  API reference  %s/docs\n", s.address())
+	another := os.Args[0] + " token create --user " + store.FirstUser.Email + " --name NAME"
 	if token != "" {
 		c.printf("  Token          %s\n", token)
-		c.printf("The token is shown only now; keep it. Make more with: parley token create --user %s --name NAME\n", store.FirstUser.Email)
+		c.printf("The token is shown only now; keep it. Make another with: %s\n", another)
+	} else {
+		c.printf("  Token          as the first start showed it; make another with: %s\n", another)
 	}
 	c.printf("Stop with Ctrl-C.\n")
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -373,6 +374,42 @@ func breakInserts(t testing.TB, db *store.DB, table string) {
 	}
 	_, err := db.SQL().Exec(statement)
 	require.NoError(t, err)
+}
+
+// Attaching races with deleting: somebody is refused, nothing fails inside.
+func TestRacesAreRefusedNotFailed(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newService(t, db)
+		assistant := fmt.Sprint("/user/assistant/", s.want(201, "POST", "/user/assistant", anAssistant("")).data(t)["id"])
+		for range 20 {
+			tool := s.want(201, "POST", "/user/tools", aTool).data(t)["id"]
+			trunk := s.want(201, "POST", "/user/phone-numbers/sip-trunks", `{"sip_address":"a.example"}`).data(t)["id"]
+			number := s.want(201, "POST", "/user/phone-numbers", `{"phone_number":"+12025550180","type_label":"SIP"}`).data(t)["id"]
+			var wait sync.WaitGroup
+			for _, c := range []struct{ method, path, body string }{
+				{"PUT", assistant, fmt.Sprintf(`{"tool_ids":[%v],"phone_number_id":%v}`, tool, number)},
+				{"DELETE", fmt.Sprint("/user/tools/", tool), ""},
+				{"PUT", fmt.Sprint("/user/phone-numbers/", number), fmt.Sprintf(`{"sip_trunk_id":%v}`, trunk)},
+				{"DELETE", fmt.Sprint("/user/phone-numbers/sip-trunks/", trunk), ""},
+				{"DELETE", fmt.Sprint("/user/phone-numbers/", number), ""},
+				{"PUT", assistant, `{"phone_number_id":null,"tool_ids":[]}`},
+			} {
+				wait.Go(func() {
+					request := httptest.NewRequest(c.method, "/api"+c.path, strings.NewReader(c.body))
+					request.Header.Set("Authorization", "Bearer "+s.token)
+					recorder := httptest.NewRecorder()
+					s.handler.ServeHTTP(recorder, request)
+					if recorder.Code >= 500 {
+						t.Errorf("%s %s: %d %s", c.method, c.path, recorder.Code, recorder.Body)
+					}
+				})
+			}
+			wait.Wait()
+			s.want(200, "PUT", assistant, `{"phone_number_id":null,"tool_ids":[]}`)
+			s.call("DELETE", fmt.Sprint("/user/phone-numbers/", number), "")
+		}
+		require.Empty(t, s.log.String())
+	})
 }
 
 func TestProbes(t *testing.T) {

@@ -16,9 +16,9 @@ func (t *Tenant) PhoneNumbers(ctx context.Context) ([]parley.PhoneNumber, error)
 	return list(ctx, t.session, scanNumber, "SELECT "+numberColumns+" FROM phone_numbers n WHERE n.user_id = ? ORDER BY n.id", t.user)
 }
 
-// PhoneNumber is one line.
+// PhoneNumber is one line; inside a transaction it is locked until the end.
 func (t *Tenant) PhoneNumber(ctx context.Context, id parley.ID) (*parley.PhoneNumber, error) {
-	return one(ctx, t.session, "Phone number", scanNumber, "SELECT "+numberColumns+" FROM phone_numbers n WHERE n.user_id = ? AND n.id = ?", t.user, id)
+	return one(ctx, t.session, "Phone number", scanNumber, "SELECT "+numberColumns+" FROM phone_numbers n WHERE n.user_id = ? AND n.id = ?"+t.forUpdate(), t.user, id)
 }
 
 // CreatePhoneNumber adds a line.
@@ -53,6 +53,9 @@ func numberExists(err error) error {
 // DeletePhoneNumber removes a line that no assistant uses.
 func (t *Tenant) DeletePhoneNumber(ctx context.Context, id parley.ID) error {
 	return t.Tx(ctx, func(t *Tenant) error {
+		if _, err := t.PhoneNumber(ctx, id); err != nil {
+			return err
+		}
 		inUse, err := t.number(ctx, "SELECT COUNT(*) FROM assistants WHERE user_id = ? AND phone_number_id = ?", t.user, id)
 		if err != nil {
 			return err
@@ -118,6 +121,9 @@ func (t *Tenant) SaveTrunk(ctx context.Context, trunk *parley.Trunk) error {
 // DeleteTrunk removes a trunk that carries no line.
 func (t *Tenant) DeleteTrunk(ctx context.Context, id parley.ID) error {
 	return t.Tx(ctx, func(t *Tenant) error {
+		if _, err := t.Trunk(ctx, id); err != nil {
+			return err
+		}
 		inUse, err := t.number(ctx, "SELECT COUNT(*) FROM phone_numbers WHERE user_id = ? AND sip_trunk_id = ?", t.user, id)
 		if err != nil {
 			return err

@@ -264,6 +264,14 @@ func (s session) forUpdate() string {
 	return ""
 }
 
+// forShare keeps rows that a transaction refers to from being deleted before it ends.
+func (s session) forShare() string {
+	if s.tx != nil && s.db.postgres {
+		return " FOR SHARE"
+	}
+	return ""
+}
+
 // scanner reads one row; *sql.Rows is one.
 type scanner interface{ Scan(to ...any) error }
 

@@ -90,13 +90,14 @@ func (t *Tenant) DeleteTool(ctx context.Context, id parley.ID) error {
 	})
 }
 
-// OwnTools are those of the ids that are tools of the user's.
+// OwnTools are those of the ids that are tools of the user's. Inside a transaction
+// none of them is deleted before its end.
 func (t *Tenant) OwnTools(ctx context.Context, ids []parley.ID) ([]parley.Tool, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	return list(ctx, t.session, t.db.scanTool,
-		"SELECT "+toolColumns+" FROM tools t WHERE t.user_id = ? AND t.id IN ("+placeholders(len(ids))+")", idArgs(t.user, ids)...)
+		"SELECT "+toolColumns+" FROM tools t WHERE t.user_id = ? AND t.id IN ("+placeholders(len(ids))+") ORDER BY t.id"+t.forShare(), idArgs(t.user, ids)...)
 }
 
 func idArgs(first parley.ID, ids []parley.ID) []any {

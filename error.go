@@ -12,10 +12,11 @@ type Code string
 
 // The kinds of failure a user can meet.
 const (
-	Invalid  Code = "invalid"   // what was sent breaks a rule
-	NotFound Code = "not_found" // unknown, or another user's: the two look the same
-	Limit    Code = "limit"     // a limit of the user's plan
-	Conflict Code = "conflict"  // the resource is in use or in another state
+	Invalid   Code = "invalid"   // what was sent breaks a rule
+	NotFound  Code = "not_found" // unknown, or another user's: the two look the same
+	Limit     Code = "limit"     // a limit of the user's plan
+	Conflict  Code = "conflict"  // the resource is in use or in another state
+	Forbidden Code = "forbidden" // the operator's policy does not allow it
 )
 
 // Error is a failure meant for a user's eyes: its message names what is wrong and

@@ -1,0 +1,76 @@
+package media
+
+// timelineOctets is the length of a timeline: half a second, a power of two.
+const (
+	timelineOctets = 4096
+	timelineMask   = timelineOctets - 1
+)
+
+// timeline holds the octets that have arrived, each at the place of its timestamp.
+// All codecs here take one octet per tick, so packets of any length fit together
+// as they come, in any order, and 20 ms are taken out whatever the packet time is.
+type timeline struct {
+	octets [timelineOctets]byte
+	filled [timelineOctets]bool
+	from   int64 // the next to be played
+	to     int64 // after the newest
+}
+
+func (t *timeline) empty() bool { return t.to <= t.from }
+
+// put places a payload and says whether any of it was still of use.
+func (t *timeline) put(at int64, payload []byte) bool {
+	if at < t.from {
+		late := min(t.from-at, int64(len(payload)))
+		at, payload = at+late, payload[late:]
+	}
+	payload = payload[:max(0, min(int64(len(payload)), t.from+timelineOctets-at))]
+	if len(payload) == 0 {
+		return false
+	}
+	for i, octet := range payload {
+		place := (at + int64(i)) & timelineMask
+		t.octets[place] = octet
+		t.filled[place] = true
+	}
+	t.to = max(t.to, at+int64(len(payload)))
+	return true
+}
+
+// run says whether the next octets are there, and how many of them, or are
+// missing, and how many: at most as many as asked for.
+func (t *timeline) run(most int) (present bool, n int) {
+	present = t.filled[t.from&timelineMask]
+	for n = 1; n < most && t.filled[(t.from+int64(n))&timelineMask] == present; n++ {
+	}
+	return present, n
+}
+
+// take copies the next octets to b and moves on.
+func (t *timeline) take(b []byte) {
+	for i := range b {
+		b[i] = t.octets[(t.from+int64(i))&timelineMask]
+	}
+	t.skip(int64(len(b)))
+}
+
+// skip moves on without looking.
+func (t *timeline) skip(n int64) {
+	for i := range min(n, timelineOctets) {
+		t.filled[(t.from+i)&timelineMask] = false
+	}
+	t.from += n
+}
+
+// restart empties the timeline and begins anew at this place.
+func (t *timeline) restart(at int64) {
+	clear(t.filled[:])
+	t.from, t.to = at, at
+}
+
+// back moves the beginning to an earlier place, which must not have been played.
+func (t *timeline) back(at int64) {
+	if at < t.from && t.to-at <= timelineOctets {
+		t.from = at
+	}
+}

@@ -43,11 +43,12 @@ type playout struct {
 	line  timeline
 	meter delayMeter
 
-	begun bool
-	dry   bool  // has run out; play goes on when the time of what arrives has come
-	last  int64 // unwrapped timestamp of the last packet
-	floor int64 // everything before it was played, or will not be
-	slack int64 // more wait when packets and frames do not line up
+	begun  bool
+	played bool  // something of this stream
+	dry    bool  // has run out; play goes on when the time of what arrives has come
+	last   int64 // unwrapped timestamp of the last packet
+	floor  int64 // everything before it was played, or will not be
+	slack  int64 // more wait when packets and frames do not line up
 
 	pending []int16 // decoded and not yet played
 	squeeze squeezer
@@ -134,7 +135,7 @@ func (p *playout) leaps(at, transit int64) bool {
 }
 
 func (p *playout) begin(at int64) {
-	p.begun, p.dry = true, true
+	p.begun, p.played, p.dry = true, false, true
 	p.floor = at
 	p.line.restart(at)
 }
@@ -166,13 +167,14 @@ func (p *playout) wanted(now int64) int64 {
 	return now - p.meter.base() - wait
 }
 
-// delay is how long a sound waits from its earliest arrival until it is played.
+// delay is how long the sound that is due next waits, from its earliest arrival
+// until it is played a frame from now.
 func (p *playout) delay(now time.Duration) time.Duration {
 	if !p.begun || p.dry {
 		return 0
 	}
 	pending := int64(len(p.pending)) * clockRate / int64(p.rate)
-	return tickTime(max(0, ticks(now)-p.meter.base()-p.line.from+pending))
+	return tickTime(max(0, ticks(now)+frameTicks-p.meter.base()-p.line.from+pending))
 }
 
 // frame writes the next 20 ms to out, a frame at the session's rate.
@@ -262,7 +264,7 @@ func (p *playout) decode() {
 		p.ear.conceal(n)
 		lost += n
 	}
-	p.floor = p.line.from
+	p.floor, p.played = p.line.from, true
 	p.note(lost > 0)
 	p.finish()
 }
@@ -270,7 +272,7 @@ func (p *playout) decode() {
 // hold stretches the sound without moving on.
 func (p *playout) hold() {
 	p.ear.conceal(frameTicks)
-	p.note(p.begun)
+	p.note(p.played)
 	p.finish()
 }
 

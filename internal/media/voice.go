@@ -18,7 +18,12 @@ type ear struct {
 	resampler *audio.Resampler // nil when the codec has the session's rate
 	samples   []int16          // a frame at the codec's rate
 	at        int
+	lost      int // octets concealed in a row
 }
+
+// earGivesUp is how much is concealed in a row: a concealer has long fallen silent by
+// then, and a peer on hold should not cost more than one that speaks.
+const earGivesUp = 5 * frameTicks
 
 func newEar(codec Codec, rate audio.Rate) (*ear, error) {
 	e := &ear{
@@ -56,9 +61,18 @@ func (e *ear) decode(octets []byte) {
 		audio.DecodeMuLaw(room, octets)
 	}
 	e.concealer.Good(room)
+	e.lost = 0
 }
 
-func (e *ear) conceal(octets int) { e.concealer.Lost(e.next(octets)) }
+func (e *ear) conceal(octets int) {
+	room := e.next(octets)
+	if e.lost += octets; e.lost > earGivesUp {
+		e.lost = earGivesUp
+		clear(room)
+		return
+	}
+	e.concealer.Lost(room)
+}
 
 // finish writes the frame to dst, which has room for one at the session's rate.
 func (e *ear) finish(dst []int16) int {

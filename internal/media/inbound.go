@@ -65,7 +65,7 @@ func (in *inbound) receive(now time.Duration, source netip.AddrPort, datagram []
 		in.invalid++
 		return
 	}
-	if !in.latch.hears(now, source, &p) {
+	if !in.latch.hears(now, source, &p, in.cipher.key != nil) {
 		in.strangers++
 		return
 	}

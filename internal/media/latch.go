@@ -75,8 +75,9 @@ func (l *latch) mayBe(source netip.AddrPort) bool {
 	return !l.settled && slices.Contains(l.hosts, source.Addr())
 }
 
-// hears says whether this valid packet is the peer's.
-func (l *latch) hears(now time.Duration, source netip.AddrPort, p *packet) bool {
+// hears says whether this valid packet is the peer's. One that SRTP has proven to be
+// needs no trial.
+func (l *latch) hears(now time.Duration, source netip.AddrPort, p *packet, proven bool) bool {
 	switch {
 	case source == l.expected:
 		l.source, l.settled = source, true
@@ -86,7 +87,7 @@ func (l *latch) hears(now time.Duration, source netip.AddrPort, p *packet) bool 
 	case l.settled || !slices.Contains(l.hosts, source.Addr()):
 		return false
 	}
-	if !l.tries(now, source, p) {
+	if !proven && !l.tries(now, source, p) {
 		return false
 	}
 	l.source, l.settled = source, true

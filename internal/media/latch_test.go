@@ -14,7 +14,7 @@ func address(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
 func spray(l *latch, source netip.AddrPort, from, pace time.Duration, packets int) (heard int) {
 	for i := range packets {
 		p := packet{ssrc: 7, sequence: uint16(65533 + i)}
-		if l.mayBe(source) && l.hears(from+time.Duration(i)*pace, source, &p) {
+		if l.mayBe(source) && l.hears(from+time.Duration(i)*pace, source, &p, false) {
 			heard++
 		}
 	}
@@ -70,6 +70,13 @@ func TestLatch(t *testing.T) {
 		l.aim(sdp, []netip.Addr{signalling.Addr()})
 		require.Zero(t, spray(&l, moved, 0, frame, 100))
 		require.NotZero(t, spray(&l, signalling, 0, frame, 100))
+	})
+	t.Run("who holds the key needs no trial", func(t *testing.T) {
+		t.Parallel()
+		var l latch
+		l.aim(sdp, []netip.Addr{sdp.Addr()})
+		require.True(t, l.hears(0, moved, &packet{}, true))
+		require.False(t, l.hears(0, stranger, &packet{}, true), "a stranger's packet is not even decrypted")
 	})
 	t.Run("the SDP's own address wins over a NAT's", func(t *testing.T) {
 		t.Parallel()

@@ -81,9 +81,11 @@ type Params struct {
 	// were agreed on. EventTypeHeard is that of theirs when it is another.
 	EventType, EventTypeHeard uint8
 
-	// Remote is where their SDP wants RTP, and RemoteRTCP where it wants RTCP (a=rtcp,
-	// RFC 3605) when that is not the next port. Mux puts both on Remote (RFC 5761).
-	Remote     netip.AddrPort
+	// Remote is where their SDP wants RTP. An offer of 0.0.0.0, the hold of RFC 2543,
+	// is Inactive with the address as it was (RFC 3264 8.4).
+	Remote netip.AddrPort
+	// RemoteRTCP is where it wants RTCP when that is not the next port (a=rtcp, RFC
+	// 3605). Mux puts both on Remote (RFC 5761).
 	RemoteRTCP netip.AddrPort
 	Mux        bool
 	// NATHosts are hosts whose packets may be theirs though they do not come from
@@ -99,8 +101,9 @@ type Params struct {
 }
 
 // Callbacks are how a session speaks to its call. All are called by the pacer, in
-// order, one at a time; they must not block, for every other call waits for them,
-// and must not close the session.
+// order, one at a time. They must not block, for every other call waits for them,
+// and of the session's methods may use all but Start, Update and Close, which wait
+// for the pacer.
 type Callbacks struct {
 	// Frame takes 20 ms of what was heard, at the session's rate: concealment where
 	// packets are missing, silence where nobody sends. It is reused afterwards.

@@ -77,6 +77,23 @@ func TestNATIsFollowed(t *testing.T) {
 	require.LessOrEqual(t, s.Stats().Strangers, uint64(2*latchPackets))
 }
 
+func TestDeadMediaIsToldOnce(t *testing.T) {
+	t.Parallel()
+	ea, eb := testEngine(t, Config{DeadAfter: 300 * time.Millisecond}), testEngine(t, Config{})
+	c := connect(t, ea, eb, loopback(), Params{Codec: PCMU}, 500, 900)
+	eventually(t, "sound", c.tapeA.hears(900, 400*time.Millisecond))
+	deaths := func() int {
+		c.tapeA.mu.Lock()
+		defer c.tapeA.mu.Unlock()
+		return c.tapeA.dead
+	}
+	require.Zero(t, deaths())
+	c.b.Close()
+	eventually(t, "dead", func() bool { return deaths() == 1 })
+	eventually(t, "a while later", func() bool { return c.a.Stats().Quiet > 700*time.Millisecond })
+	require.Equal(t, 1, deaths())
+}
+
 func TestBadParams(t *testing.T) {
 	t.Parallel()
 	remote := address("127.0.0.1:4000")

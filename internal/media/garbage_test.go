@@ -152,7 +152,7 @@ func TestPromiseT9GarbageNeverHurts(t *testing.T) {
 	require.NotZero(t, stats.Strangers)
 	require.NotZero(t, stats.Invalid)
 	sound := c.tapeA.sound()[start:]
-	require.Greater(t, power(sound, audio.Rate8k, 900), 0.8, "the call goes on")
+	require.Greater(t, share(sound, audio.Rate8k, 900), 0.8, "the call goes on")
 	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(20<<20))
 	t.Logf("%d strangers and %d invalid packets refused, %d lost, %d late", stats.Strangers, stats.Invalid, stats.Lost, stats.Late)
 }

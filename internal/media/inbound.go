@@ -55,12 +55,12 @@ func (in *inbound) receive(now time.Duration, source netip.AddrPort, datagram []
 		in.strangers++
 		return
 	}
-	clear, ok := in.cipher.open(datagram)
+	opened, ok := in.cipher.open(datagram)
 	if !ok {
 		in.invalid++
 		return
 	}
-	p, ok := parsePacket(clear)
+	p, ok := parsePacket(opened)
 	if !ok || !in.understands(&p) {
 		in.invalid++
 		return

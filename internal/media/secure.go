@@ -52,8 +52,8 @@ func (c *cipher) open(b []byte) ([]byte, bool) {
 	if c.context == nil {
 		return b, true
 	}
-	plain, err := c.context.DecryptRTP(c.buffer[:0], b, &c.rtp)
-	return plain, err == nil
+	opened, err := c.context.DecryptRTP(c.buffer[:0], b, &c.rtp)
+	return opened, err == nil
 }
 
 // seal encrypts; the result is valid until the next call.
@@ -70,8 +70,8 @@ func (c *cipher) openReport(b []byte) ([]byte, bool) {
 	if c.context == nil {
 		return b, true
 	}
-	plain, err := c.context.DecryptRTCP(c.buffer[:0], b, &c.rtcp)
-	return plain, err == nil
+	opened, err := c.context.DecryptRTCP(c.buffer[:0], b, &c.rtcp)
+	return opened, err == nil
 }
 
 func (c *cipher) sealReport(b []byte) ([]byte, bool) {

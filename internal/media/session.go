@@ -282,7 +282,7 @@ func (s *Session) receiveReport(now time.Duration, source netip.AddrPort, datagr
 		s.in.strangers++
 		return
 	}
-	clear, ok := s.in.cipher.openReport(datagram)
+	opened, ok := s.in.cipher.openReport(datagram)
 	if !ok {
 		s.in.invalid++
 		return
@@ -290,5 +290,5 @@ func (s *Session) receiveReport(now time.Duration, source netip.AddrPort, datagr
 	s.outMu.Lock()
 	ssrc := s.out.packet.ssrc
 	s.outMu.Unlock()
-	s.reports.receive(now, s.engine.clock.wall(now), ssrc, clear)
+	s.reports.receive(now, s.engine.clock.wall(now), ssrc, opened)
 }

@@ -48,18 +48,21 @@ type Agent struct {
 // dialogKey is our half of a dialog's name: the other half is checked by the call.
 type dialogKey struct{ callID, localTag string }
 
-// liftDatagramLimit removes sipgo's limit of 1300 bytes for UDP, which it keeps in a
-// package variable and applies even to responses. RFC 3261 section 18.1.1 wants larger
-// requests on TCP; carriers that take only UDP take them in fragments. It is done once,
-// before the first agent has a goroutine that reads the variable.
-var liftDatagramLimit = sync.OnceFunc(func() { gosip.UDPMTUSize = 65000 })
+// tameSipgo sets what sipgo keeps in package variables, once, before the first agent
+// has a goroutine that reads them. Its limit of 1300 bytes for UDP goes: it applies even
+// to responses, and while RFC 3261 section 18.1.1 wants larger requests on TCP, carriers
+// that take only UDP take them in fragments. Its default log goes: it holds messages.
+var tameSipgo = sync.OnceFunc(func() {
+	gosip.UDPMTUSize = 65000
+	gosip.SetDefaultLogger(slog.New(slog.DiscardHandler))
+})
 
 // New makes an agent; Start opens its sockets.
 func New(s Settings) (*Agent, error) {
 	if err := s.complete(); err != nil {
 		return nil, err
 	}
-	liftDatagramLimit()
+	tameSipgo()
 	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now),
 		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}}
 	_, _ = rand.Read(a.seal[:])
@@ -175,16 +178,18 @@ func (a *Agent) Close() error {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
+	a.guard.shut.Store(true)
 	a.cancel()
 	a.txl.Close()
 	var err error
 	for _, l := range a.listeners {
 		err = errors.Join(err, l.close())
 	}
-	if e := a.transport.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
-		err = errors.Join(err, e)
-	}
+	_ = a.transport.Close() // of sockets that are closed already
 	a.work.Wait()
+	// A message that was being taken while the sockets closed may have opened another.
+	a.txl.Close()
+	_ = a.transport.Close()
 	if errors.Is(err, net.ErrClosed) { // sipgo may have closed a listener first
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gosip "github.com/emiago/sipgo/sip"
@@ -19,6 +20,7 @@ type guard struct {
 	now      func() time.Time
 	trusted  func(netip.Addr) bool
 	counters *counters
+	shut     atomic.Bool // the agent is closing: nothing more comes in
 
 	mu      sync.Mutex
 	sources map[netip.Addr]*source
@@ -43,7 +45,7 @@ func newGuard(s Settings, trusted func(netip.Addr) bool, c *counters) *guard {
 // filter is sipgo's read filter. It must never return an error: that would close the
 // listening socket.
 func (g *guard) filter(from gosip.TransportReadProps, data []byte) ([]byte, error) {
-	if g.admits(addrOf(from.RemoteAddr), from.Transport == "UDP", data) {
+	if !g.shut.Load() && g.admits(addrOf(from.RemoteAddr), from.Transport == "UDP", data) {
 		return data, nil
 	}
 	g.counters.dropped.Add(1)

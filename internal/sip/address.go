@@ -16,6 +16,7 @@ import (
 type listener struct {
 	network string // udp, tcp, tls
 	address netip.AddrPort
+	shown   netip.AddrPort // what peers are told instead, when a relay stands before it
 	close   func() error
 }
 
@@ -123,6 +124,9 @@ func (a *Agent) hopVia(network string, remote netip.AddrPort) (hop, bool) {
 		h.local, h.port = l.address, int(l.address.Port())
 		if !l.address.Addr().IsUnspecified() {
 			h.host = l.address.Addr().String()
+		}
+		if l.shown.IsValid() {
+			h.host, h.port = l.shown.Addr().String(), int(l.shown.Port())
 		}
 		if exact {
 			break

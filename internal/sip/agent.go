@@ -29,6 +29,7 @@ type Agent struct {
 	challenge *challenger
 	trunks    *trunkSet
 	limiter   *limiter
+	peers     *peers
 	counters  counters
 
 	ctx    context.Context //nolint:containedctx // the agent's own life, ended by Close
@@ -63,10 +64,10 @@ func New(s Settings) (*Agent, error) {
 		return nil, err
 	}
 	tameSipgo()
-	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now),
+	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1),
 		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}}
 	_, _ = rand.Read(a.seal[:])
-	a.guard = newGuard(s, a.trunks.trusted, &a.counters)
+	a.guard = newGuard(s, func(from netip.Addr) bool { return a.trunks.trusted(from) || a.peers.knows(from) }, &a.counters)
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	// sipgo logs whole messages when they do not parse: people's numbers. It gets no log.
 	silent := slog.New(slog.DiscardHandler)

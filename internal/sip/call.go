@@ -60,6 +60,7 @@ type Call struct {
 	peerTag  string // of a call to us
 	hooks    Hooks
 	release  func()
+	part     func() // ends the acquaintance with the peer's address
 	abort    func() // gives up a call that is not answered yet
 	cseq     atomic.Uint32
 	done     chan struct{}
@@ -87,7 +88,7 @@ type Call struct {
 
 func (a *Agent) newCall(trunk parley.Trunk, outbound bool, hooks Hooks, release func()) *Call {
 	return &Call{agent: a, trunk: trunk, outbound: outbound, hooks: hooks, release: release,
-		done: make(chan struct{}), offers: make(chan struct{}, 1),
+		part: func() {}, done: make(chan struct{}), offers: make(chan struct{}, 1),
 		forks: map[string]*gosip.Request{}, earlies: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
 }
 
@@ -175,6 +176,7 @@ func (c *Call) finish(end End) bool {
 	c.mu.Unlock()
 	c.agent.forget(c)
 	c.release()
+	c.part()
 	close(c.done)
 	if answered && c.hooks.Ended != nil {
 		c.hooks.Ended(end)

@@ -55,6 +55,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 	if err != nil {
 		return &Failure{Outcome: Unreachable, Fault: FaultCarrier, Err: err}
 	}
+	c.part = c.agent.peers.meet(c.dialog.hop.remote.Addr())
 	if !c.agent.admit(c) {
 		return &Failure{Outcome: Limited, Fault: FaultPolicy, RetryAfter: c.agent.settings.RetryAfter}
 	}

@@ -21,6 +21,7 @@ import (
 // that were answered rightly are remembered, until they are stale.
 type challenger struct {
 	realm string
+	offer []string
 	ttl   time.Duration
 	now   func() time.Time
 	seal  [32]byte
@@ -35,7 +36,7 @@ type usedNonce struct {
 }
 
 func newChallenger(s Settings) *challenger {
-	c := &challenger{realm: s.Realm, ttl: s.NonceTTL, now: s.Now, used: map[string]usedNonce{}}
+	c := &challenger{realm: s.Realm, offer: s.Digests, ttl: s.NonceTTL, now: s.Now, used: map[string]usedNonce{}}
 	_, _ = rand.Read(c.seal[:])
 	return c
 }
@@ -44,8 +45,8 @@ func newChallenger(s Settings) *challenger {
 // 2.4 has the client take the topmost it knows.
 func (c *challenger) challenges(stale bool) []string {
 	nonce := c.nonce()
-	values := make([]string, 0, 2)
-	for _, algorithm := range []string{"SHA-256", "MD5"} {
+	values := make([]string, 0, len(c.offer))
+	for _, algorithm := range c.offer {
 		value := `Digest realm="` + c.realm + `", nonce="` + nonce + `", algorithm=` + algorithm + `, qop="auth"`
 		if stale {
 			value += ", stale=true"

@@ -47,7 +47,7 @@ func FuzzRelay(f *testing.F) {
 }
 
 func FuzzDigest(f *testing.F) {
-	c := newChallenger(Settings{Realm: "parley", NonceTTL: time.Minute, Now: time.Now})
+	c := newChallenger(Settings{Realm: "parley", Digests: []string{"SHA-256", "MD5"}, NonceTTL: time.Minute, Now: time.Now})
 	f.Add(`Digest username="u", realm="parley", nonce="` + c.nonce() + `", uri="sip:x", response="00", nc=00000001, cnonce="x", qop=auth`)
 	f.Add(c.challenges(true)[0])
 	f.Fuzz(func(t *testing.T, header string) {

@@ -157,7 +157,7 @@ func TestPromiseS3(t *testing.T) {
 func TestPromiseS4(t *testing.T) {
 	t.Parallel()
 	now := &clock{}
-	c := newChallenger(Settings{Realm: "parley", NonceTTL: time.Minute, Now: now.now})
+	c := newChallenger(Settings{Realm: "parley", Digests: []string{"SHA-256", "MD5"}, NonceTTL: time.Minute, Now: now.now})
 	secret := func(user string) (string, bool) { return "a long secret", user == "parley" }
 	authorization := func(algorithm, nonce string, nc int, password string) string {
 		credentials, err := digest.Digest(&digest.Challenge{Realm: "parley", Nonce: nonce, Algorithm: algorithm, QOP: []string{"auth"}},

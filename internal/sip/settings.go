@@ -24,6 +24,7 @@ type Settings struct {
 	TLS      *tls.Config // certificate for tls listeners, roots for tls trunks
 	Product  string      // User-Agent and Server header; default "Parley"
 	Realm    string      // of digest challenges; default "parley"
+	Digests  []string    // algorithms offered, best first; default SHA-256, MD5
 
 	// Incoming is given every call of a known trunk, on a goroutine of the agent. It
 	// answers or refuses; a call it leaves undecided is refused with 480. The context
@@ -83,6 +84,9 @@ func (s *Settings) complete() error {
 	if s.Realm == "" {
 		s.Realm = "parley"
 	}
+	if len(s.Digests) == 0 {
+		s.Digests = []string{"SHA-256", "MD5"}
+	}
 	if s.Now == nil {
 		s.Now = time.Now
 	}
@@ -96,6 +100,11 @@ func (s *Settings) complete() error {
 }
 
 func (s *Settings) check() error {
+	for _, d := range s.Digests {
+		if d != "SHA-256" && d != "MD5" {
+			return fmt.Errorf("sip: digest algorithm %q must be SHA-256 or MD5", d)
+		}
+	}
 	if len(s.Listen) == 0 {
 		return errors.New("sip: set at least one address to listen on")
 	}

@@ -24,6 +24,7 @@ var mayImport = map[string][]string{
 	"parley/internal/store/storetest": {"parley/internal/store"},
 	"parley/internal/jobs":            {"parley/internal/store"},
 	"parley/internal/api":             {"parley/internal/store"},
+	"parley/internal/sip":             {"parley/internal/media", "parley/internal/audio"},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 

@@ -1,0 +1,193 @@
+package sip
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley"
+)
+
+// full says that the promises' own figures are wanted and not a quick sample.
+func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
+
+func sample(small, all int) int {
+	if full() {
+		return all
+	}
+	return small
+}
+
+// TestPromiseT3 forces crossings: CANCEL with 200, BYE with BYE, offer with offer.
+func TestPromiseT3(t *testing.T) {
+	t.Parallel()
+	n := sample(60, 500)
+	calls := make(chan *Call, n)
+	b := callee(t, quick(), func(_ context.Context, in *Incoming) {
+		_ = in.Ring()
+		c, err := in.Answer(media(4000), Hooks{})
+		if err == nil {
+			calls <- c
+		} else if !errors.Is(err, ErrCancelled) {
+			panic(err)
+		}
+	})
+	a := start(t, quick())
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 20)
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithCancel(within(t))
+			defer cancel()
+			hooks := Hooks{}
+			if i%3 == 0 { // give up at the very moment of the answer
+				hooks.Progress = func(Progress) { cancel() }
+			}
+			c, err := a.Dial(ctx, trunkTo(b, "udp"), Outgoing{To: "+12025550123", Media: media(5000), Hooks: hooks})
+			if err != nil {
+				if failure(t, err).Outcome != Cancelled {
+					t.Error(err)
+				}
+				return
+			}
+			theirs := get(t, calls)
+			var both sync.WaitGroup
+			if i%3 == 1 {
+				both.Go(func() { _, _ = c.Hold(within(t)) })
+				both.Go(func() { _, _ = theirs.Hold(within(t)) })
+			}
+			both.Go(func() {
+				if err := c.Hangup(within(t)); err != nil {
+					t.Error("our BYE was left alone: ", err)
+				}
+			})
+			both.Go(func() {
+				if err := theirs.Hangup(within(t)); err != nil {
+					t.Error("their BYE was left alone: ", err)
+				}
+			})
+			both.Wait()
+		})
+	}
+	all.Wait()
+	require.Eventually(t, func() bool {
+		for len(calls) > 0 { // answered calls whose callers had given up are ended by them
+			<-calls
+		}
+		return a.Counters().Active == 0 && b.Counters().Active == 0
+	}, 5*time.Second, 5*time.Millisecond, "0 calls alive after 5 s")
+}
+
+// lossy is a proxy of datagrams between two agents that loses and doubles some.
+type lossy struct {
+	in, out *net.UDPConn
+	to      netip.AddrPort
+	loss    float64
+	double  float64
+	work    sync.WaitGroup
+}
+
+// newLossy stands before an agent: what comes to its front leaves from its back.
+func newLossy(t *testing.T, to netip.AddrPort, loss, double float64) *lossy {
+	t.Helper()
+	l := &lossy{to: to, loss: loss, double: double}
+	listen := func() *net.UDPConn {
+		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		require.NoError(t, err)
+		return c
+	}
+	l.in, l.out = listen(), listen()
+	var mu sync.Mutex
+	var back netip.AddrPort
+	l.work.Go(func() {
+		l.pump(l.in, l.out, func(from netip.AddrPort) netip.AddrPort { mu.Lock(); back = from; mu.Unlock(); return to })
+	})
+	l.work.Go(func() {
+		l.pump(l.out, l.in, func(netip.AddrPort) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return back })
+	})
+	t.Cleanup(func() { _ = l.in.Close(); _ = l.out.Close(); l.work.Wait() })
+	return l
+}
+
+func (l *lossy) pump(from, by *net.UDPConn, next func(netip.AddrPort) netip.AddrPort) {
+	buffer := make([]byte, 65536)
+	for {
+		n, source, err := from.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return
+		}
+		to := next(source)
+		if rand.Float64() < l.loss {
+			continue
+		}
+		_, _ = by.WriteToUDPAddrPort(buffer[:n], to)
+		if rand.Float64() < l.double {
+			_, _ = by.WriteToUDPAddrPort(buffer[:n], to)
+		}
+	}
+}
+
+// TestPromiseT2 puts loss and duplication between two agents. The first INVITE goes
+// through the proxy as an outbound proxy; in-dialog requests go through it as well,
+// because each side names its proxy as its own address.
+func TestPromiseT2(t *testing.T) {
+	t.Parallel()
+	n := sample(40, 200)
+	var mu sync.Mutex
+	rows := map[string]int{}
+	calls := make(chan *Call, n)
+	b := callee(t, quick(), func(ctx context.Context, in *Incoming) {
+		mu.Lock()
+		rows[in.ID()]++
+		mu.Unlock()
+		answering(calls, Hooks{})(ctx, in)
+	})
+	a := start(t, quick())
+	toB := newLossy(t, b.Addr("udp"), 0.05, 0.05)
+	toA := newLossy(t, a.Addr("udp"), 0.05, 0.05)
+	// Each side's Contact is its proxy's front.
+	a.listeners[0].shown = toA.in.LocalAddr().(*net.UDPAddr).AddrPort()
+	b.listeners[0].shown = toB.in.LocalAddr().(*net.UDPAddr).AddrPort()
+	trunk := parley.Trunk{ID: 1, Address: toB.in.LocalAddr().String(), Transport: "udp"}
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 20)
+	began := time.Now()
+	for range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+			defer cancel()
+			c, err := a.Dial(ctx, trunk, Outgoing{To: "+12025550123", Media: media(5000)})
+			if err != nil {
+				t.Error("not answered: ", err)
+				return
+			}
+			theirs := get(t, calls)
+			if err := c.Hangup(ctx); err != nil {
+				t.Error("not ended: ", err)
+			}
+			_ = theirs
+		})
+	}
+	all.Wait()
+	eventually(t, "all are over", func() bool { return a.Counters().Active == 0 && b.Counters().Active == 0 })
+	require.Less(t, time.Since(began), 40*time.Second)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, rows, n)
+	for id, count := range rows {
+		require.Equal(t, 1, count, id)
+	}
+	t.Logf("%d calls in %v, %d repeated answers acknowledged", n, time.Since(began), a.Counters().RepeatedAnswers)
+}

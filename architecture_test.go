@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"parley/internal/jobs":            {"parley/internal/store"},
 	"parley/internal/api":             {"parley/internal/store"},
 	"parley/internal/sip":             {"parley/internal/media", "parley/internal/audio"},
+	"parley/internal/switchboard":     {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio"},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 

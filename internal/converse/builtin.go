@@ -16,8 +16,10 @@ const (
 	toolGetDigits = "collect_digits"
 )
 
-// addBuiltins offers the model what this call allows. Ending the call is offered
-// only where the assistant describes when.
+// endCallWhen is when to end a call, where the assistant does not say.
+const endCallWhen = "Ends the call. Use it once the customer has said goodbye or nothing is left to do, and say goodbye yourself."
+
+// addBuiltins offers the model what this call allows.
 func (t *toolbox) addBuiltins(c *Conversation) {
 	t.builtin = make(map[string]func(*Conversation, *reply, *toolRun))
 	offer := func(do func(*Conversation, *reply, *toolRun), spec ToolSpec) {
@@ -26,9 +28,11 @@ func (t *toolbox) addBuiltins(c *Conversation) {
 			t.builtin[spec.Name] = do
 		}
 	}
-	if when := c.cfg.Assistant.EndCallDescription; when != nil {
-		offer((*Conversation).endCall, ToolSpec{Name: toolEndCall, Description: *when})
+	when := endCallWhen
+	if own := c.cfg.Assistant.EndCallDescription; own != nil {
+		when = *own
 	}
+	offer((*Conversation).endCall, ToolSpec{Name: toolEndCall, Description: when})
 	if c.cfg.CanTransfer {
 		offer((*Conversation).transferCall, ToolSpec{Name: toolTransfer, Description: "Hands the customer over to another telephone number, once your words have been said.",
 			Params: []ParamSpec{{Name: "number", Type: "string", Description: "The number in international form, such as +4930123456.", Required: true}}})

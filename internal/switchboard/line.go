@@ -1,0 +1,188 @@
+package switchboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"parley/internal/converse"
+	"parley/internal/media"
+	"parley/internal/sip"
+)
+
+// line is a call's telephone: what the conversation says goes out by it, and what
+// happens on it reaches the conversation.
+type line struct {
+	session      *media.Session
+	conversation *converse.Conversation
+	over         chan struct{} // closed when the conversation has hung up
+	hangUp       sync.Once
+
+	mu   sync.Mutex
+	call *sip.Call // nil before the answer
+	gone bool      // the peer ended the call before we had connected it
+}
+
+// converse runs the conversation beside the ringing: its first words are rendered
+// before anybody answers.
+func (l *line) converse(ctx context.Context) <-chan converse.Result {
+	result := make(chan converse.Result, 1)
+	go func() { result <- l.conversation.Run(ctx) }()
+	return result
+}
+
+// connect gives an answered call its media and begins the conversation. A peer may
+// hang up in the very moment it answers: that is told after the answer.
+func (l *line) connect(call *sip.Call) error {
+	params, err := mediaParams(call.Session())
+	if err == nil {
+		err = l.session.Start(params, media.Callbacks{
+			Frame: l.conversation.Frame,
+			Digit: l.conversation.Digit,
+			Dead:  func() { l.conversation.Stop(converse.EndMediaFailure) },
+		})
+	}
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		defer cancel()
+		return errors.Join(err, call.Hangup(ctx))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.call = call
+	l.conversation.Answered()
+	if l.gone {
+		l.conversation.HungUp()
+	}
+	return nil
+}
+
+// finish waits for the end and says goodbye. The BYE leaves when the conversation
+// hangs up, not when the last of its workers has ended.
+func (l *line) finish(ctx context.Context, call *sip.Call, result <-chan converse.Result) converse.Result {
+	<-l.over
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	// A peer that does not answer the BYE is gone all the same.
+	_ = call.Hangup(ctx)
+	return <-result
+}
+
+// offer is our side of the media.
+func (l *line) offer() sip.Media {
+	local := l.session.Local()
+	return sip.Media{Address: local.Addr(), Port: local.Port(), Codecs: []sip.Codec{sip.PCMU(), sip.PCMA(), sip.TelephoneEvent()}}
+}
+
+// hooks bring what happens in the dialog to the conversation.
+func (l *line) hooks() sip.Hooks {
+	return sip.Hooks{
+		Media: l.renegotiated,
+		Digit: func(digit byte, _ time.Duration) { l.conversation.Digit(digit) },
+		Ended: l.ended,
+	}
+}
+
+// renegotiated follows a re-INVITE. What the media cannot follow ends the call:
+// neither side would hear the other.
+func (l *line) renegotiated(agreed sip.Session) {
+	params, err := mediaParams(agreed)
+	if err == nil {
+		err = l.session.Update(params)
+	}
+	if err != nil && !errors.Is(err, media.ErrClosed) {
+		l.conversation.Stop(converse.EndMediaFailure)
+	}
+}
+
+func (l *line) ended(end sip.End) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.call == nil:
+		l.gone = true
+	case end.By == sip.EndedBySystem:
+		l.conversation.Stop(converse.EndMediaFailure)
+	default:
+		l.conversation.HungUp() // our own BYE comes after the conversation's end, which stays
+	}
+}
+
+// Send plays a frame.
+func (l *line) Send(frame []int16) { l.session.Send(frame) }
+
+// SendDigits plays keys.
+func (l *line) SendDigits(digits string) error { return l.session.SendDigits(digits) }
+
+// Transfer hands the customer over to another number.
+func (l *line) Transfer(ctx context.Context, number string) error {
+	l.mu.Lock()
+	call := l.call
+	l.mu.Unlock()
+	if call == nil {
+		return errors.New("the call has not been answered")
+	}
+	return call.Transfer(ctx, number)
+}
+
+// HangUp ends the call without waiting for the peer.
+func (l *line) HangUp() { l.hangUp.Do(func() { close(l.over) }) }
+
+// mediaParams is what a dialog agreed on, in the words of media.
+func mediaParams(s sip.Session) (media.Params, error) {
+	p := media.Params{Remote: s.Remote, RemoteRTCP: s.RTCP, Mux: s.RTCPMux, EventType: s.Event.Payload}
+	switch s.Codec.Name {
+	case sip.PCMU().Name:
+		p.Codec = media.PCMU
+	case sip.PCMA().Name:
+		p.Codec = media.PCMA
+	default:
+		return p, fmt.Errorf("the codec %s was not offered", s.Codec.Name)
+	}
+	if s.Remote.IsValid() {
+		p.NATHosts = []netip.Addr{s.Remote.Addr()}
+	}
+	switch s.Direction {
+	case sip.SendOnly:
+		p.Direction = media.SendOnly
+	case sip.RecvOnly:
+		p.Direction = media.ReceiveOnly
+	case sip.Inactive:
+		p.Direction = media.Inactive
+	case sip.SendRecv:
+	}
+	return p, mediaKeys(s, &p)
+}
+
+// mediaKeys takes the SRTP keys over: on the wire the master key and its salt are one.
+func mediaKeys(s sip.Session, p *media.Params) (err error) {
+	if s.SendKey == nil || s.RecvKey == nil {
+		return nil
+	}
+	if p.SendKey, err = mediaKey(*s.SendKey); err != nil {
+		return err
+	}
+	p.ReceiveKey, err = mediaKey(*s.RecvKey)
+	return err
+}
+
+func mediaKey(c sip.Crypto) (*media.Key, error) {
+	key := &media.Key{}
+	switch c.Suite {
+	case sip.AESCM128SHA180:
+		key.Suite = media.AESCM128HMACSHA1_80
+	case sip.AESCM128SHA132:
+		key.Suite = media.AESCM128HMACSHA1_32
+	default:
+		return nil, fmt.Errorf("the crypto suite %s is not supported", c.Suite)
+	}
+	if len(c.Key) != len(key.Key)+len(key.Salt) {
+		return nil, errors.New("the SRTP key has the wrong length")
+	}
+	copy(key.Key[:], c.Key)
+	copy(key.Salt[:], c.Key[len(key.Key):])
+	return key, nil
+}

@@ -32,7 +32,8 @@ func (t *toolbox) addBuiltins(c *Conversation) {
 	if own := c.cfg.Assistant.EndCallDescription; own != nil {
 		when = *own
 	}
-	offer((*Conversation).endCall, ToolSpec{Name: toolEndCall, Description: when})
+	offer((*Conversation).endCall, ToolSpec{Name: toolEndCall, Description: when,
+		Params: []ParamSpec{{Name: "reason", Type: "string", Description: "Why: completed, not_interested, or opt_out when the customer never wants to be called again."}}})
 	if c.cfg.CanTransfer {
 		offer((*Conversation).transferCall, ToolSpec{Name: toolTransfer, Description: "Hands the customer over to another telephone number, once your words have been said.",
 			Params: []ParamSpec{{Name: "number", Type: "string", Description: "The number in international form, such as +4930123456.", Required: true}}})
@@ -47,10 +48,16 @@ func (t *toolbox) addBuiltins(c *Conversation) {
 }
 
 // endCall ends the call once the words of this answer have been said to the end. A
-// customer who interrupts them keeps the call.
+// customer who interrupts them keeps the call. A model may understand a wish never to
+// be called again that the phrases do not know: it counts as much.
 func (c *Conversation) endCall(r *reply, run *toolRun) {
 	r.last, r.farewell = true, true
-	r.u.then = func() { c.departAfter(EndGoodbye, ByAssistant) }
+	reason, by := EndGoodbye, ByAssistant
+	if run.Arguments["reason"] == "opt_out" {
+		c.result.OptOut = true
+		reason, by = EndOptOut, ByCustomer
+	}
+	r.u.then = func() { c.departAfter(reason, by) }
 	c.toolOver(run, "The call ends once your words have been said.", nil)
 }
 

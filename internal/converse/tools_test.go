@@ -185,6 +185,15 @@ func TestEndCall(t *testing.T) {
 	s.assistant = nil
 	o = s.play(t)
 	require.Equal(t, EndGoodbye, o.EndReason, "an assistant that does not say when can end a call too")
+	require.False(t, o.OptOut)
+
+	s.model = func(Prompt) answer {
+		return answer{first: 51 * ms, calls: []ToolCall{call("1", "end_call", map[string]any{"reason": "opt_out"})}}
+	}
+	o = s.play(t)
+	require.True(t, o.OptOut, "a model may understand what the phrases do not")
+	require.Equal(t, EndOptOut, o.EndReason)
+	require.Equal(t, ByCustomer, o.EndedBy)
 }
 
 // TestInterruptedGoodbyeKeepsTheCall: a customer who still has something to say is

@@ -200,7 +200,10 @@ func (c *Campaign) settleDays(errs *FieldErrors) {
 
 // Window is when the campaign may call, by its own clock. What cannot be read, of a
 // row that something else wrote, makes a window that is never open.
-func (c *Campaign) Window() Window {
+func (c *Campaign) Window() Window { return c.WindowIn(LoadZone(c.Timezone)) }
+
+// WindowIn is Window for who has loaded the campaign's zone already.
+func (c *Campaign) WindowIn(zone *time.Location) Window {
 	from, ok1 := ParseTimeOfDay(c.HoursStart)
 	to, ok2 := ParseTimeOfDay(c.HoursEnd)
 	if !ok1 || !ok2 {
@@ -214,7 +217,7 @@ func (c *Campaign) Window() Window {
 		}
 		days = append(days, day)
 	}
-	return NewWindow(LoadZone(c.Timezone), days, from, to)
+	return NewWindow(zone, days, from, to)
 }
 
 // RetryAfter is the pause between the end of an attempt and the next one.

@@ -102,7 +102,7 @@ func CalleeWindow(zone *time.Location) Window {
 // LoadZone finds a time zone by its IANA name. The empty name and "Local" are the
 // server's clock, which nobody's customer lives by: they are unknown, and nil.
 func LoadZone(name string) *time.Location {
-	if Zone(name) != "" {
+	if name == "" || name == "Local" {
 		return nil
 	}
 	zone, err := time.LoadLocation(name)

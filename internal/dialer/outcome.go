@@ -155,7 +155,8 @@ func Conclude(lead parley.Lead, d Done) parley.Lead {
 // the line there may have been a queue, a stop, an opt-out, an edit or the end of the hours.
 // The empty reason lets it go.
 func Recheck(now time.Time, c *parley.Campaign, lead *parley.Lead, call Call, calleeHours, doNotCall bool) Why {
-	hours := newAtlas().hours(c.Window(), lead, call.Number, calleeHours)
+	window := c.Window()
+	hours := newAtlas().hours(window, lead, call.Number, calleeHours)
 	switch {
 	case c.Status != parley.CampaignInProgress:
 		return NotRunning
@@ -163,7 +164,7 @@ func Recheck(now time.Time, c *parley.Campaign, lead *parley.Lead, call Call, ca
 		return DoNotCall
 	case call.Attempt > c.MaxAttempts():
 		return MaxRetries
-	case !c.Window().Open(now):
+	case !window.Open(now):
 		return CampaignHours
 	case !hours.Open(now):
 		return CalleeHours

@@ -53,7 +53,7 @@ func (p *planner) sort(work *Work) queue {
 	q := queue{work: work, ready: make([]candidate, 0, len(work.Leads))}
 	c := &work.Campaign
 	p.left[c.ID] = work.Left
-	window := c.Window()
+	window := c.WindowIn(p.zone(c.Timezone))
 	for i := range work.Leads {
 		lead := &work.Leads[i]
 		if !lead.Status.Waiting() {

@@ -156,6 +156,9 @@ func newWorld(count int) *world {
 		c := campaign(parley.ID(i), parley.ID(1+i%3))
 		c.Timezone = []string{"America/New_York", "Europe/Berlin", "America/Los_Angeles"}[i%3]
 		c.HoursStart, c.HoursEnd = "09:00:00", []string{"12:30:00", "20:00:00", "23:59:59"}[w.r.IntN(3)]
+		if c.Timezone == "Europe/Berlin" {
+			c.HoursEnd = "20:00:00" // Berlin's morning is Washington's night
+		}
 		c.AllowedDays = parley.Weekdays[:5+w.r.IntN(3)]
 		c.MaxRetries, c.RetryInterval = i%5, []int{60, 600, 3600, 7200, 86400}[w.r.IntN(5)]
 		c.RetryOnVoicemail, c.RetryOnGoalIncomplete, c.GoalVariable = i%2 == 0, i%4 == 0, &goal

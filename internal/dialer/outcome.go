@@ -110,7 +110,10 @@ func settleContacts(lead *parley.Lead) {
 // reached says whether somebody was reached: a conversation, or an answering machine
 // where the campaign takes one for an answer.
 func reached(c *parley.Campaign, r Result) bool {
-	return r.Status.Talked() && !r.Indeterminate && !(r.Voicemail && c.RetryOnVoicemail)
+	if r.Voicemail && c.RetryOnVoicemail {
+		return false
+	}
+	return r.Status.Talked() && !r.Indeterminate
 }
 
 // satisfied says whether the conversation needs no other one. A machine that counts

@@ -156,8 +156,8 @@ func (p *planner) ready(work *Work, window parley.Window, next *candidate, due t
 // sleeps says whether a campaign's callees have hours of their own: unless every one
 // of its lines leads to the simulated carrier.
 func (p *planner) sleeps(work *Work) bool {
-	real := func(l Line) bool { return !p.gates.simulated[l.TrunkID] }
-	return p.Caps.CalleeHours && (len(work.Lines) == 0 || slices.ContainsFunc(work.Lines, real))
+	isReal := func(l Line) bool { return !p.gates.simulated[l.TrunkID] }
+	return p.Caps.CalleeHours && (len(work.Lines) == 0 || slices.ContainsFunc(work.Lines, isReal))
 }
 
 // closed names the rule that keeps a lead from being called now.

@@ -128,8 +128,7 @@ func (p *planner) share(queues []queue) {
 	}
 }
 
-// account is the campaigns of one user, the ones with something to call first removed
-// when they are through.
+// account is a user's campaigns that still have a lead to call.
 type account struct {
 	user     parley.ID
 	queues   []*queue

@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"parley/internal/store/storetest": {"parley/internal/store"},
 	"parley/internal/jobs":            {"parley/internal/store"},
 	"parley/internal/api":             {"parley/internal/store"},
+	"parley/internal/dialer":          {},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 

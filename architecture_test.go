@@ -18,6 +18,7 @@ var mayImport = map[string][]string{
 	"parley":                          {},
 	"parley/internal/audio":           {},
 	"parley/internal/converse":        {"parley/internal/audio"},
+	"parley/internal/media":           {"parley/internal/audio"},
 	"parley/internal/provider":        {"parley/internal/audio", "parley/internal/converse"},
 	"parley/internal/store":           {},
 	"parley/internal/store/storetest": {"parley/internal/store"},

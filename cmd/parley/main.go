@@ -24,14 +24,15 @@ var version = "dev"
 type cli struct {
 	Config
 
-	Serve   serveCmd   `cmd:"" help:"Run the server."`
-	User    userCmd    `cmd:"" help:"Create and list users, and set their plan."`
-	Token   tokenCmd   `cmd:"" help:"Create, list and revoke API tokens."`
-	Migrate migrateCmd `cmd:"" help:"Bring the database's schema up to date, or show it."`
-	Key     keyCmd     `cmd:"" help:"Change the key that secrets are encrypted with."`
-	Doctor  doctorCmd  `cmd:"" help:"Check the configuration and say what to fix."`
-	Bench   benchCmd   `cmd:"" help:"Measure this machine."`
-	Version versionCmd `cmd:"" help:"Show the version."`
+	Serve    serveCmd    `cmd:"" help:"Run the server."`
+	User     userCmd     `cmd:"" help:"Create and list users, and set their plan."`
+	Token    tokenCmd    `cmd:"" help:"Create, list and revoke API tokens."`
+	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date, or show it."`
+	Key      keyCmd      `cmd:"" help:"Change the key that secrets are encrypted with."`
+	Simulate simulateCmd `cmd:"" help:"Try an assistant on simulated people."`
+	Doctor   doctorCmd   `cmd:"" help:"Check the configuration and say what to fix."`
+	Bench    benchCmd    `cmd:"" help:"Measure this machine."`
+	Version  versionCmd  `cmd:"" help:"Show the version."`
 }
 
 func main() {

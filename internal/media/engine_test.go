@@ -32,6 +32,13 @@ func testEngine(t testing.TB, config Config) *Engine {
 	return e
 }
 
+// ownPorts are 64 that no other run of these tests on the machine is likely to use,
+// for tests that must know their ports.
+func ownPorts(test uint16) (first, last uint16) {
+	first = 30000 + uint16(os.Getpid()%20)*128 + test*64
+	return first, first + 63
+}
+
 func open(t testing.TB, e *Engine, host netip.Addr) *Session {
 	t.Helper()
 	s, err := e.Open(host)
@@ -80,6 +87,12 @@ func (r *tape) sound() []int16 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.heard)
+}
+
+func (r *tape) length() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.heard)
 }
 
 func (r *tape) keys() string {

@@ -186,6 +186,8 @@ func (s *Session) send(now time.Duration, frame int64) {
 	packet := s.out.next(now, frame)
 	s.outMu.Unlock()
 	if packet != nil {
+		// A write waits only when the socket's buffer is full, which takes seconds of
+		// packets that no device took: a deadline per packet would cost more.
 		if _, err := s.pair.rtp.WriteToUDPAddrPort(packet, s.destination); err != nil {
 			s.unsent.Add(1)
 		}

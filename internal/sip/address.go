@@ -16,7 +16,6 @@ import (
 type listener struct {
 	network string // udp, tcp, tls
 	address netip.AddrPort
-	shown   netip.AddrPort // what peers are told instead, when a relay stands before it
 	close   func() error
 }
 
@@ -125,15 +124,19 @@ func (a *Agent) hopVia(network string, remote netip.AddrPort) (hop, bool) {
 		if !l.address.Addr().IsUnspecified() {
 			h.host = l.address.Addr().String()
 		}
-		if l.shown.IsValid() {
-			h.host, h.port = l.shown.Addr().String(), int(l.shown.Port())
-		}
 		if exact {
 			break
 		}
 	}
+	if seen, ok := a.seenBy(remote.Addr()); ok && network == "udp" {
+		h.host, h.port = seen.Addr().String(), int(seen.Port())
+	}
 	if a.settings.External != "" {
-		h.host = a.settings.External
+		host, port := splitHostPort(a.settings.External)
+		h.host = host
+		if port != 0 && found {
+			h.port = port
+		}
 	}
 	return h, found || network != "udp"
 }
@@ -176,4 +179,31 @@ func (h hop) contact(user string) gosip.ContactHeader {
 		c.Address.UriParams.Add("transport", h.network)
 	}
 	return c
+}
+
+// learn remembers how a trunk's carrier sees us (RFC 3581 section 4: received and rport
+// in our own Via come back filled in), so that the next Contact leads through the NAT.
+// Only answers to our keep-alives and registrations are believed.
+func (a *Agent) learn(h hop, res *gosip.Response) {
+	via := res.Via()
+	if h.network != "udp" || via == nil {
+		return
+	}
+	host, _ := via.Params.Get("received")
+	digits, _ := via.Params.Get("rport")
+	address, err := netip.ParseAddr(host)
+	port, errPort := strconv.ParseUint(digits, 10, 16)
+	if err != nil || errPort != nil || port == 0 || address.IsUnspecified() || address.IsMulticast() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.learned[h.remote.Addr()] = netip.AddrPortFrom(address.Unmap(), uint16(port))
+}
+
+func (a *Agent) seenBy(carrier netip.Addr) (netip.AddrPort, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen, ok := a.learned[carrier]
+	return seen, ok
 }

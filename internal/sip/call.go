@@ -117,6 +117,13 @@ func (c *Call) End() End {
 	return c.end
 }
 
+// hop is where the dialog's requests go now.
+func (c *Call) hop() hop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dialog.hop
+}
+
 func (c *Call) contactUser() string {
 	if c.trunk.ID != 0 {
 		return contactUser(c.trunk.ID)
@@ -194,10 +201,7 @@ func (c *Call) prepare(method gosip.RequestMethod) *gosip.Request {
 // do sends an in-dialog request. RFC 3261 section 12.2.1.2: 481 or no answer at all
 // means that the peer no longer has the call.
 func (c *Call) do(ctx context.Context, req *gosip.Request) (*gosip.Response, error) {
-	c.mu.Lock()
-	h := c.dialog.hop
-	c.mu.Unlock()
-	res, err := c.agent.roundTripAuthorized(ctx, h, req, c.trunk, func() uint32 { return c.cseq.Add(1) })
+	res, err := c.agent.roundTripAuthorized(ctx, c.hop(), req, c.trunk, func() uint32 { return c.cseq.Add(1) })
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.finish(End{By: EndedBySystem, Reason: "peer_lost"})
@@ -259,7 +263,7 @@ func (c *Call) endFork(tag string, res *gosip.Response) {
 	c.agent.spawn(func() {
 		ctx, cancel := context.WithTimeout(c.agent.ctx, 64*c.agent.settings.T1)
 		defer cancel()
-		d := dialogFromResponse(res, c.dialog.hop)
+		d := dialogFromResponse(res, c.hop())
 		if c.agent.locate(ctx, &d, sourceOf(res.Source())) != nil {
 			return
 		}

@@ -55,7 +55,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 	if err != nil {
 		return &Failure{Outcome: Unreachable, Fault: FaultCarrier, Err: err}
 	}
-	c.part = c.agent.peers.meet(c.dialog.hop.remote.Addr())
+	c.part = c.agent.peers.meet(c.hop().remote.Addr())
 	if !c.agent.admit(c) {
 		return &Failure{Outcome: Limited, Fault: FaultPolicy, RetryAfter: c.agent.settings.RetryAfter}
 	}
@@ -68,7 +68,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 		c.mu.Lock()
 		c.invite = invite
 		c.mu.Unlock()
-		i := invitation{agent: c.agent, hop: c.dialog.hop, req: invite, ring: max(time.Until(deadline), time.Millisecond),
+		i := invitation{agent: c.agent, hop: c.hop(), req: invite, ring: max(time.Until(deadline), time.Millisecond),
 			provisional: c.progress, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res) }}
 		res, heard, err := i.send(ctx)
 		if err != nil {
@@ -119,13 +119,13 @@ func (c *Call) retry(invite *gosip.Request, res *gosip.Response) *gosip.Request 
 		if authorize(next, res, c.trunk) != nil {
 			return nil
 		}
-		return again(next, c.dialog.hop, c.cseq.Add(1))
+		return again(next, c.hop(), c.cseq.Add(1))
 	case 422: // RFC 4028 section 7.2: the interval was too small
 		least, ok := parseSeconds(headerValue(res, "Min-SE"))
 		if !ok {
 			return nil
 		}
-		next := again(invite, c.dialog.hop, c.cseq.Add(1))
+		next := again(invite, c.hop(), c.cseq.Add(1))
 		next.RemoveHeader("Session-Expires")
 		next.RemoveHeader("Min-SE")
 		next.AppendHeader(gosip.NewHeader("Session-Expires", formatSeconds(least)))
@@ -203,9 +203,9 @@ func (c *Call) answered(ctx context.Context, invite *gosip.Request, res *gosip.R
 	if res.From() == nil || res.To() == nil || res.CallID() == nil {
 		return &Failure{Status: res.StatusCode, Outcome: CarrierFailed, Fault: FaultCarrier}
 	}
-	d := dialogFromResponse(res, c.dialog.hop)
+	d := dialogFromResponse(res, c.hop())
 	if err := c.agent.locate(ctx, &d, sourceOf(res.Source())); err != nil {
-		d.hop = c.dialog.hop // a Contact that leads nowhere: try where the INVITE went
+		d.hop = c.hop() // a Contact that leads nowhere: try where the INVITE went
 	}
 	session, err := c.answerOf(res, d.remoteTag)
 	c.mu.Lock()

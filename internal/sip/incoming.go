@@ -188,7 +188,9 @@ func (in *Incoming) run() {
 	c := in.call
 	defer in.cancel()
 	source := sourceOf(in.req.Source())
+	c.mu.Lock()
 	d := c.dialog
+	c.mu.Unlock()
 	if err := c.agent.locate(in.ctx, &d, source); err != nil {
 		if h, ok := c.agent.hopVia(d.hop.network, source); ok {
 			d.hop = h
@@ -322,7 +324,7 @@ func (in *Incoming) sendAnswer(res *gosip.Response) (<-chan []byte, error) {
 func (in *Incoming) dialogResponse(status int) *gosip.Response {
 	c := in.call
 	res := c.agent.response(in.req, status)
-	contact := c.dialog.hop.contact(c.contactUser())
+	contact := c.hop().contact(c.contactUser())
 	res.AppendHeader(&contact)
 	res.AppendHeader(gosip.NewHeader("Allow", allow))
 	res.AppendHeader(gosip.NewHeader("Supported", "100rel, timer"))

@@ -271,9 +271,7 @@ func (c *Call) retarget(req *gosip.Request) {
 // refreshed makes the 200 of a request that refreshes the session.
 func (c *Call) refreshed(req *gosip.Request) *gosip.Response {
 	res := c.agent.response(req, 200)
-	c.mu.Lock()
-	contact := c.dialog.hop.contact(c.contactUser())
-	c.mu.Unlock()
+	contact := c.hop().contact(c.contactUser())
 	res.AppendHeader(&contact)
 	res.AppendHeader(gosip.NewHeader("Allow", allow))
 	res.AppendHeader(gosip.NewHeader("Supported", "100rel, timer"))

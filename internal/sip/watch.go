@@ -263,7 +263,11 @@ func (w *watch) ask(ctx context.Context, method gosip.RequestMethod, expires tim
 	if expires >= 0 {
 		req.AppendHeader(gosip.NewHeader("Expires", formatSeconds(expires)))
 	}
-	return a.roundTripAuthorized(ctx, h, req, t, func() uint32 { w.cseq++; return w.cseq })
+	res, err := a.roundTripAuthorized(ctx, h, req, t, func() uint32 { w.cseq++; return w.cseq })
+	if err == nil {
+		a.learn(h, res)
+	}
+	return res, err
 }
 
 func addressesOf(found []netip.AddrPort) (addresses []netip.Addr) {

@@ -23,9 +23,16 @@ type listener struct {
 type hop struct {
 	network string
 	remote  netip.AddrPort
+	name    string         // the host name behind remote: what a TLS certificate must name
 	local   netip.AddrPort // the listening socket; invalid for streams without a listener
 	host    string         // sent-by and Contact
 	port    int
+}
+
+// place is an address and the host name it was found under.
+type place struct {
+	at   netip.AddrPort
+	name string
 }
 
 // splitHostPort takes "host", "host:port", an IPv6 literal with or without brackets.
@@ -43,14 +50,14 @@ func splitHostPort(s string) (host string, port int) {
 
 // resolve finds the addresses of a SIP host (RFC 3263 section 4.2): a name without a
 // port is looked up as a service first.
-func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]netip.AddrPort, error) {
+func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]place, error) {
 	host = strings.Trim(host, "[]")
 	otherwise := gosip.DefaultPort(network)
 	if literal, err := netip.ParseAddr(host); err == nil {
 		if port == 0 {
 			port = otherwise
 		}
-		return []netip.AddrPort{netip.AddrPortFrom(literal.Unmap(), uint16(port))}, nil
+		return []place{{at: netip.AddrPortFrom(literal.Unmap(), uint16(port))}}, nil
 	}
 	if port == 0 {
 		if found := a.resolveService(ctx, network, host); len(found) > 0 {
@@ -61,7 +68,7 @@ func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]
 	return a.resolveHost(ctx, host, port)
 }
 
-func (a *Agent) resolveService(ctx context.Context, network, host string) (found []netip.AddrPort) {
+func (a *Agent) resolveService(ctx context.Context, network, host string) (found []place) {
 	service, proto := "sip", network
 	if network == "tls" {
 		service, proto = "sips", "tcp" // RFC 3263 section 4.1
@@ -78,14 +85,14 @@ func (a *Agent) resolveService(ctx context.Context, network, host string) (found
 	return found
 }
 
-func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]netip.AddrPort, error) {
+func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]place, error) {
 	addresses, err := a.settings.Resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
-	found := make([]netip.AddrPort, 0, len(addresses))
+	found := make([]place, 0, len(addresses))
 	for _, address := range addresses {
-		found = append(found, netip.AddrPortFrom(address.Unmap(), uint16(port)))
+		found = append(found, place{netip.AddrPortFrom(address.Unmap(), uint16(port)), strings.TrimSuffix(host, ".")})
 	}
 	return found, nil
 }
@@ -93,12 +100,13 @@ func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]netip
 // hopTo chooses the socket for a destination and the name we give ourselves there.
 func (a *Agent) hopTo(ctx context.Context, network, host string, port int) (hop, error) {
 	network = strings.ToLower(network)
-	addresses, err := a.resolve(ctx, network, host, port)
+	places, err := a.resolve(ctx, network, host, port)
 	if err != nil {
 		return hop{}, err
 	}
-	for _, remote := range addresses {
-		if h, ok := a.hopVia(network, remote); ok {
+	for _, p := range places {
+		if h, ok := a.hopVia(network, p.at); ok {
+			h.name = p.name
 			return h, nil
 		}
 	}
@@ -167,6 +175,9 @@ func (h hop) prepare(req *gosip.Request) {
 func (h hop) aim(req *gosip.Request) {
 	req.SetTransport(strings.ToUpper(h.network))
 	req.SetDestination(h.remote.String())
+	if h.network == "tls" && h.name != "" { // sipgo checks the certificate against the destination's host
+		req.SetDestination(net.JoinHostPort(h.name, strconv.Itoa(int(h.remote.Port()))))
+	}
 	if h.network == "udp" && h.local.IsValid() {
 		req.Laddr = gosip.Addr{IP: h.local.Addr().AsSlice(), Port: int(h.local.Port())}
 	}

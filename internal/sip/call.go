@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// Hooks are how a call tells its owner what happens. They run one at a time for each
-// kind, on the agent's goroutines, and must not block for long.
+// Hooks are how a call tells its owner what happens. They run on the agent's
+// goroutines, also at the same time, and must not block for long.
 type Hooks struct {
 	Progress func(Progress)                         // before the answer of a call we place
 	Media    func(Session)                          // the peer or we changed the media

@@ -22,13 +22,14 @@ func TestAPeerThatVanishesWhileRingingIsIndeterminate(t *testing.T) {
 	carrier, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = carrier.Close() })
-	served := make(chan struct{})
+	ringing, gone := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(served)
+		defer close(gone)
 		c, err := carrier.Accept()
 		if err != nil {
 			return
 		}
+		defer c.Close()
 		r, invite := bufio.NewReader(c), ""
 		for !strings.HasSuffix(invite, "\r\n\r\n") {
 			line, err := r.ReadString('\n')
@@ -41,30 +42,16 @@ func TestAPeerThatVanishesWhileRingingIsIndeterminate(t *testing.T) {
 		lines = append(lines, "From: "+header(invite, "From"), "To: "+header(invite, "To")+";tag=x",
 			"Call-ID: "+header(invite, "Call-ID"), "CSeq: "+header(invite, "CSeq"))
 		_, _ = c.Write([]byte(write(lines, nil)))
+		<-ringing
 	}()
 	s := quick()
 	s.Listen = append(s.Listen, Listen{"tcp", "127.0.0.1:0"})
 	a := start(t, s)
-	ringing := make(chan struct{})
-	go func() { // the connection breaks once the ringing was heard
-		<-ringing
-		<-served
-		_ = carrier.Close()
-		a.mu.Lock()
-		defer a.mu.Unlock()
-	}()
 	trunk := parley.Trunk{ID: 1, Address: carrier.Addr().String(), Transport: "tcp"}
-	var once atomic.Bool
-	_, err = a.Dial(within(t), trunk, Outgoing{To: "+12025550123", Media: media(5000), Hooks: Hooks{Progress: func(Progress) {
-		if once.CompareAndSwap(false, true) {
-			close(ringing)
-			c, err := a.transport.GetConnection("tcp", carrier.Addr().String())
-			if err == nil {
-				_ = c.Close()
-			}
-		}
-	}}})
+	_, err = a.Dial(within(t), trunk, Outgoing{To: "+12025550123", Media: media(5000),
+		Hooks: Hooks{Progress: func(Progress) { close(ringing) }}})
 	require.Equal(t, Indeterminate, failure(t, err).Outcome)
+	get(t, gone)
 }
 
 func TestDuplicatesGiveOneCall(t *testing.T) {

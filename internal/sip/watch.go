@@ -270,9 +270,9 @@ func (w *watch) ask(ctx context.Context, method gosip.RequestMethod, expires tim
 	return res, err
 }
 
-func addressesOf(found []netip.AddrPort) (addresses []netip.Addr) {
+func addressesOf(found []place) (addresses []netip.Addr) {
 	for _, f := range found {
-		addresses = append(addresses, f.Addr())
+		addresses = append(addresses, f.at.Addr())
 	}
 	return addresses
 }

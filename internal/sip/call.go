@@ -60,8 +60,8 @@ type Call struct {
 	peerTag  string // of a call to us
 	hooks    Hooks
 	release  func()
-	part     func() // ends the acquaintance with the peer's address
-	abort    func() // gives up a call that is not answered yet
+	part     func()           // ends the acquaintance with the peer's address
+	abort    func(status int) // gives up a call that is not answered yet
 	cseq     atomic.Uint32
 	done     chan struct{}
 	offers   chan struct{} // holds a token while an offer of ours is under way
@@ -154,7 +154,7 @@ func (c *Call) close(ctx context.Context) {
 		_ = c.hangup(ctx, End{By: EndedByUs, Reason: "closed"})
 		return
 	}
-	c.abort()
+	c.abort(503)
 	select {
 	case <-c.done:
 	case <-ctx.Done():

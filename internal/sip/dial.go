@@ -33,8 +33,9 @@ func (a *Agent) Dial(ctx context.Context, trunk parley.Trunk, out Outgoing) (*Ca
 	}
 	c := a.newCall(trunk, true, out.Hooks, release)
 	c.local = out.Media
-	ctx, c.abort = context.WithCancel(ctx)
-	defer c.abort()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.abort = func(int) { cancel() }
 	a.counters.callsOut.Add(1)
 	failure := c.dial(ctx, out)
 	if failure != nil {
@@ -212,18 +213,32 @@ func (c *Call) answered(ctx context.Context, invite *gosip.Request, res *gosip.R
 	c.dialog = d
 	c.state = up
 	c.session = session
+	if session.SendKey != nil { // a later offer keeps the key in use
+		c.local.Crypto = []Crypto{*session.SendKey}
+	}
 	c.updates = listed(res, "UPDATE", "Allow")
 	c.mu.Unlock()
 	c.acknowledge(invite)
 	if err != nil {
-		c.mu.Lock()
-		c.hooks.Ended = nil // it never was a call to its owner
-		c.mu.Unlock()
-		c.drop(End{By: EndedByUs, Reason: string(NoMedia)})
+		c.leave()
 		return &Failure{Status: res.StatusCode, Outcome: NoMedia, Fault: FaultCarrier, Err: err}
 	}
 	c.startTimer(res, true)
 	return nil
+}
+
+// leave says BYE to a peer whose answer has no media for us. It never was a call to its
+// owner: Dial ends it with the failure.
+func (c *Call) leave() {
+	c.mu.Lock()
+	c.hooks.Ended = nil
+	c.mu.Unlock()
+	bye := c.prepare(gosip.BYE)
+	c.agent.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.agent.ctx, 64*c.agent.settings.T1)
+		defer cancel()
+		_, _ = c.do(ctx, bye)
+	})
 }
 
 // answerOf is the media of a 2xx: in its own body, or in the reliable provisional that

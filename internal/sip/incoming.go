@@ -166,7 +166,7 @@ func (in *Incoming) open() bool {
 	c.invite = in.req
 	c.updates = listed(in.req, "UPDATE", "Allow")
 	in.ctx, in.cancel = context.WithCancel(c.agent.ctx)
-	c.abort = func() { _ = in.Refuse(503, 0); in.cancel() }
+	c.abort = func(status int) { _ = in.Refuse(status, 0); in.cancel() }
 	if !c.agent.admit(c) {
 		in.cancel()
 		return false

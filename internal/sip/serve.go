@@ -152,7 +152,7 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 	switch req.Method {
 	case gosip.BYE:
 		a.respond(tx, req, 200, nil)
-		c.finish(End{By: EndedByPeer, Reason: "bye"})
+		c.onBye()
 	case gosip.INVITE:
 		c.onReinvite(req, tx)
 	case gosip.UPDATE:
@@ -170,6 +170,18 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 	default:
 		a.respond(tx, req, 405, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
 	}
+}
+
+// onBye ends the call. Before the answer it stands for CANCEL (RFC 3261 section 15.1.2).
+func (c *Call) onBye() {
+	c.mu.Lock()
+	unanswered := c.state == early
+	c.mu.Unlock()
+	if unanswered {
+		c.abort(487)
+		return
+	}
+	c.finish(End{By: EndedByPeer, Reason: "bye"})
 }
 
 // onAck brings the ACK of a 2xx to the call that waits for it.

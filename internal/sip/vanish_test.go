@@ -160,3 +160,45 @@ func TestPrivateContactsAreReachedWhereTheySpeakFrom(t *testing.T) {
 	require.NoError(t, a.locate(within(t), &d, netip.MustParseAddrPort("10.0.0.9:40000")))
 	require.Equal(t, "10.0.0.5:5060", d.hop.remote.String())
 }
+
+func TestAnAnswerWithoutMediaIsAcknowledgedAndEnded(t *testing.T) {
+	t.Parallel()
+	carrier := newPeer(t)
+	a := start(t, quick())
+	result := make(chan error, 1)
+	go func() {
+		_, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", Media: media(5000),
+			Hooks: Hooks{Ended: func(End) { panic("it never was a call") }}})
+		result <- err
+	}()
+	invite := carrier.request("INVITE")
+	carrier.answer(invite, 200, desc(here, "audio 4000 RTP/AVP 18"))
+	carrier.request("ACK")
+	carrier.answer(carrier.request("BYE"), 200, nil)
+	require.Equal(t, NoMedia, failure(t, get(t, result)).Outcome)
+	require.Zero(t, a.Counters().Active)
+}
+
+func TestAByeBeforeTheAnswerStandsForCancel(t *testing.T) {
+	t.Parallel()
+	gone := make(chan error, 1)
+	b := callee(t, quick(), func(ctx context.Context, in *Incoming) {
+		_ = in.Ring()
+		<-ctx.Done()
+		_, err := in.Answer(media(4000), Hooks{})
+		gone <- err
+	})
+	caller := newPeer(t)
+	caller.send(b, caller.invite(b, 1))
+	ringing := caller.response(180)
+	caller.send(b, caller.inDialog(b, ringing, "BYE", 2))
+	caller.responseTo("BYE", 200)
+	require.Contains(t, caller.responseTo("INVITE", 487), "tag="+tagIn(header(ringing, "To")))
+	require.ErrorIs(t, get(t, gone), ErrCancelled)
+	eventually(t, "no call stays", func() bool { return b.Counters().Active == 0 })
+}
+
+func tagIn(h string) string {
+	_, tag, _ := strings.Cut(h, "tag=")
+	return tag
+}

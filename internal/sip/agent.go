@@ -74,6 +74,7 @@ func New(s Settings) (*Agent, error) {
 	silent := slog.New(slog.DiscardHandler)
 	a.transport = gosip.NewTransportLayer(s.Resolver, gosip.NewParser(), s.TLS,
 		gosip.WithTransportLayerLogger(silent), gosip.WithTransportLayerReadFilter(a.guard.filter))
+	a.transport.OnMessage(a.tag) // before the transactions see it
 	a.txl = gosip.NewTransactionLayer(a.transport, gosip.WithTransactionLayerLogger(silent),
 		gosip.WithTransactionLayerUnhandledResponseHandler(a.strayResponse), gosip.WithTransactionLayerTerminateOnConnClose())
 	a.txl.OnRequest(a.serve)

@@ -154,11 +154,7 @@ func (in *Incoming) name() {
 
 // open makes the early dialog and watches for CANCEL.
 func (in *Incoming) open() bool {
-	c, tag := in.call, newTag()
-	// sipgo answers CANCEL with a 487 made from this request: with the tag in it, all
-	// answers carry the same one (RFC 3261 section 8.2.6.2). The 100 that follows at
-	// once stops the timer that reads the request elsewhere.
-	in.req.To().Params.Add("tag", tag)
+	c, tag := in.call, tagOf(in.req.To().Params)
 	c.dialog = dialogFromRequest(in.req, tag)
 	c.name, c.peerTag = dialogKey{c.dialog.callID, tag}, c.dialog.remoteTag
 	c.dialog.hop.network = gosip.NetworkToLower(in.req.Transport())

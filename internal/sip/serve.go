@@ -26,11 +26,39 @@ func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
 	case req.Method == gosip.ACK:
 		a.onAck(req)
 		tx.Terminate()
-	case tagOf(req.To().Params) != "":
+	case tagOf(req.To().Params) != "" && !a.opens(req):
 		a.inDialog(req, tx)
 	default:
 		a.outOfDialog(req, tx)
 	}
+}
+
+// tag gives every INVITE that opens a dialog its To tag before a transaction exists:
+// sipgo makes 100 and the 487 of a CANCEL from the request itself, and all answers must
+// carry one tag (RFC 3261 section 8.2.6.2). It is made from the request under our seal,
+// so that a repetition and a stateless challenge get the same (section 8.2.7).
+func (a *Agent) tag(msg gosip.Message) {
+	req, ok := msg.(*gosip.Request)
+	if !ok || req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
+		return
+	}
+	req.To().Params.Add("tag", a.openingTag(req))
+}
+
+func (a *Agent) openingTag(req *gosip.Request) string {
+	branch, id := "", ""
+	if via := req.Via(); via != nil {
+		branch, _ = via.Params.Get("branch")
+	}
+	if h := req.CallID(); h != nil {
+		id = h.Value()
+	}
+	return a.sealCallID(branch + " " + id)
+}
+
+// opens says that a request's To tag is the one we just gave it.
+func (a *Agent) opens(req *gosip.Request) bool {
+	return req.Method == gosip.INVITE && tagOf(req.To().Params) == a.openingTag(req)
 }
 
 // enter counts a goroutine that sipgo started, so that Close waits for it.
@@ -225,9 +253,6 @@ func (a *Agent) identify(req *gosip.Request, tx *gosip.ServerTx) ([]parley.Trunk
 func (a *Agent) ask(req *gosip.Request, tx *gosip.ServerTx, outdated bool) {
 	a.counters.challenged.Add(1)
 	res := a.response(req, 401)
-	if branch, ok := req.Via().Params.Get("branch"); ok {
-		res.To().Params.Add("tag", a.sealCallID(branch))
-	}
 	for _, value := range a.challenge.challenges(outdated) {
 		res.AppendHeader(gosip.NewHeader("WWW-Authenticate", value))
 	}

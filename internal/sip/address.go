@@ -155,8 +155,8 @@ func sourceFor(remote netip.AddrPort) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
+	defer func() { _ = c.Close() }()
+	return addrOf(c.LocalAddr())
 }
 
 // prepare points a request at the hop and gives it our Via (RFC 3261 section 8.1.1.7),

@@ -117,14 +117,14 @@ func (a *Agent) listen(l Listen) (serve func() error, err error) {
 		}
 		// A burst of calls must not overflow the socket while one is being parsed.
 		_ = conn.SetReadBuffer(4 << 20)
-		a.listeners = append(a.listeners, listener{l.Network, conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn.Close})
+		a.listeners = append(a.listeners, listener{l.Network, sourceOf(conn.LocalAddr().String()), conn.Close})
 		return func() error { return a.transport.ServeUDP(conn) }, nil
 	}
-	conn, err := net.Listen("tcp"+family, l.Address)
+	conn, err := (&net.ListenConfig{}).Listen(a.ctx, "tcp"+family, l.Address)
 	if err != nil {
 		return nil, fmt.Errorf("sip: listen on %s: %w", l.Address, err)
 	}
-	a.listeners = append(a.listeners, listener{l.Network, conn.Addr().(*net.TCPAddr).AddrPort(), conn.Close})
+	a.listeners = append(a.listeners, listener{l.Network, sourceOf(conn.Addr().String()), conn.Close})
 	if l.Network == "tls" {
 		secured := tls.NewListener(conn, a.settings.TLS)
 		return func() error { return a.transport.ServeTLS(secured) }, nil

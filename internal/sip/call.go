@@ -75,7 +75,7 @@ type Call struct {
 	invite     *gosip.Request            // the last INVITE, ours or theirs
 	ack        *gosip.Request            // our last ACK of a 2xx
 	forks      map[string]*gosip.Request // ACKs of other branches, by their tag
-	earlies    map[string]*earlyDialog   // by remote tag
+	branches   map[string]*earlyDialog   // that ring, by remote tag
 	acks       map[uint32]chan []byte    // 2xx we sent, by CSeq; given the ACK's body
 	reliable   *reliable                 // provisional that waits for PRACK
 	offering   bool
@@ -89,7 +89,7 @@ type Call struct {
 func (a *Agent) newCall(trunk parley.Trunk, outbound bool, hooks Hooks, release func()) *Call {
 	return &Call{agent: a, trunk: trunk, outbound: outbound, hooks: hooks, release: release,
 		part: func() {}, done: make(chan struct{}), offers: make(chan struct{}, 1),
-		forks: map[string]*gosip.Request{}, earlies: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
+		forks: map[string]*gosip.Request{}, branches: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
 }
 
 func (c *Call) key() dialogKey { return c.name }
@@ -180,13 +180,14 @@ func (c *Call) finish(end End) bool {
 	answered := c.state == up
 	c.state, c.end = over, end
 	c.timers.stop()
+	tell := c.hooks.Ended
 	c.mu.Unlock()
 	c.agent.forget(c)
 	c.release()
 	c.part()
 	close(c.done)
-	if answered && c.hooks.Ended != nil {
-		c.hooks.Ended(end)
+	if answered && tell != nil {
+		tell(end)
 	}
 	return true
 }

@@ -249,7 +249,7 @@ func (c *Call) answerOf(res *gosip.Response, tag string) (Session, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.earlies[tag]; e != nil && e.session != nil {
+	if e := c.branches[tag]; e != nil && e.session != nil {
 		return *e.session, nil
 	}
 	return Session{}, ErrNoAudio

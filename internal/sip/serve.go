@@ -164,7 +164,7 @@ func (c *Call) accepts(req *gosip.Request) int {
 	tag := tagOf(req.From().Params)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tag != c.dialog.remoteTag && (c.state != early || c.earlies[tag] == nil) {
+	if tag != c.dialog.remoteTag && (c.state != early || c.branches[tag] == nil) {
 		return 481
 	}
 	if req.CSeq().SeqNo <= c.remoteCSeq {

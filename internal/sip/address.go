@@ -16,7 +16,6 @@ import (
 type listener struct {
 	network string // udp, tcp, tls
 	address netip.AddrPort
-	shown   netip.AddrPort // what peers are told instead, when a relay stands before it
 	close   func() error
 }
 
@@ -24,9 +23,16 @@ type listener struct {
 type hop struct {
 	network string
 	remote  netip.AddrPort
+	name    string         // the host name behind remote: what a TLS certificate must name
 	local   netip.AddrPort // the listening socket; invalid for streams without a listener
 	host    string         // sent-by and Contact
 	port    int
+}
+
+// place is an address and the host name it was found under.
+type place struct {
+	at   netip.AddrPort
+	name string
 }
 
 // splitHostPort takes "host", "host:port", an IPv6 literal with or without brackets.
@@ -44,14 +50,14 @@ func splitHostPort(s string) (host string, port int) {
 
 // resolve finds the addresses of a SIP host (RFC 3263 section 4.2): a name without a
 // port is looked up as a service first.
-func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]netip.AddrPort, error) {
+func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]place, error) {
 	host = strings.Trim(host, "[]")
 	otherwise := gosip.DefaultPort(network)
 	if literal, err := netip.ParseAddr(host); err == nil {
 		if port == 0 {
 			port = otherwise
 		}
-		return []netip.AddrPort{netip.AddrPortFrom(literal.Unmap(), uint16(port))}, nil
+		return []place{{at: netip.AddrPortFrom(literal.Unmap(), uint16(port))}}, nil
 	}
 	if port == 0 {
 		if found := a.resolveService(ctx, network, host); len(found) > 0 {
@@ -62,7 +68,7 @@ func (a *Agent) resolve(ctx context.Context, network, host string, port int) ([]
 	return a.resolveHost(ctx, host, port)
 }
 
-func (a *Agent) resolveService(ctx context.Context, network, host string) (found []netip.AddrPort) {
+func (a *Agent) resolveService(ctx context.Context, network, host string) (found []place) {
 	service, proto := "sip", network
 	if network == "tls" {
 		service, proto = "sips", "tcp" // RFC 3263 section 4.1
@@ -79,14 +85,14 @@ func (a *Agent) resolveService(ctx context.Context, network, host string) (found
 	return found
 }
 
-func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]netip.AddrPort, error) {
+func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]place, error) {
 	addresses, err := a.settings.Resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
-	found := make([]netip.AddrPort, 0, len(addresses))
+	found := make([]place, 0, len(addresses))
 	for _, address := range addresses {
-		found = append(found, netip.AddrPortFrom(address.Unmap(), uint16(port)))
+		found = append(found, place{netip.AddrPortFrom(address.Unmap(), uint16(port)), strings.TrimSuffix(host, ".")})
 	}
 	return found, nil
 }
@@ -94,12 +100,13 @@ func (a *Agent) resolveHost(ctx context.Context, host string, port int) ([]netip
 // hopTo chooses the socket for a destination and the name we give ourselves there.
 func (a *Agent) hopTo(ctx context.Context, network, host string, port int) (hop, error) {
 	network = strings.ToLower(network)
-	addresses, err := a.resolve(ctx, network, host, port)
+	places, err := a.resolve(ctx, network, host, port)
 	if err != nil {
 		return hop{}, err
 	}
-	for _, remote := range addresses {
-		if h, ok := a.hopVia(network, remote); ok {
+	for _, p := range places {
+		if h, ok := a.hopVia(network, p.at); ok {
+			h.name = p.name
 			return h, nil
 		}
 	}
@@ -125,15 +132,19 @@ func (a *Agent) hopVia(network string, remote netip.AddrPort) (hop, bool) {
 		if !l.address.Addr().IsUnspecified() {
 			h.host = l.address.Addr().String()
 		}
-		if l.shown.IsValid() {
-			h.host, h.port = l.shown.Addr().String(), int(l.shown.Port())
-		}
 		if exact {
 			break
 		}
 	}
+	if seen, ok := a.seenBy(remote.Addr()); ok && network == "udp" {
+		h.host, h.port = seen.Addr().String(), int(seen.Port())
+	}
 	if a.settings.External != "" {
-		h.host = a.settings.External
+		host, port := splitHostPort(a.settings.External)
+		h.host = host
+		if port != 0 && found {
+			h.port = port
+		}
 	}
 	return h, found || network != "udp"
 }
@@ -144,8 +155,8 @@ func sourceFor(remote netip.AddrPort) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap().WithZone("")
+	defer func() { _ = c.Close() }()
+	return addrOf(c.LocalAddr())
 }
 
 // prepare points a request at the hop and gives it our Via (RFC 3261 section 8.1.1.7),
@@ -164,6 +175,9 @@ func (h hop) prepare(req *gosip.Request) {
 func (h hop) aim(req *gosip.Request) {
 	req.SetTransport(strings.ToUpper(h.network))
 	req.SetDestination(h.remote.String())
+	if h.network == "tls" && h.name != "" { // sipgo checks the certificate against the destination's host
+		req.SetDestination(net.JoinHostPort(h.name, strconv.Itoa(int(h.remote.Port()))))
+	}
 	if h.network == "udp" && h.local.IsValid() {
 		req.Laddr = gosip.Addr{IP: h.local.Addr().AsSlice(), Port: int(h.local.Port())}
 	}
@@ -176,4 +190,31 @@ func (h hop) contact(user string) gosip.ContactHeader {
 		c.Address.UriParams.Add("transport", h.network)
 	}
 	return c
+}
+
+// learn remembers how a trunk's carrier sees us (RFC 3581 section 4: received and rport
+// in our own Via come back filled in), so that the next Contact leads through the NAT.
+// Only answers to our keep-alives and registrations are believed.
+func (a *Agent) learn(h hop, res *gosip.Response) {
+	via := res.Via()
+	if h.network != "udp" || via == nil {
+		return
+	}
+	host, _ := via.Params.Get("received")
+	digits, _ := via.Params.Get("rport")
+	address, err := netip.ParseAddr(host)
+	port, errPort := strconv.ParseUint(digits, 10, 16)
+	if err != nil || errPort != nil || port == 0 || address.IsUnspecified() || address.IsMulticast() {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.learned[h.remote.Addr()] = netip.AddrPortFrom(address.Unmap(), uint16(port))
+}
+
+func (a *Agent) seenBy(carrier netip.Addr) (netip.AddrPort, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	seen, ok := a.learned[carrier]
+	return seen, ok
 }

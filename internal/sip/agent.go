@@ -44,6 +44,7 @@ type Agent struct {
 	ended    map[dialogKey]time.Time // forgotten at that time
 	order    []dialogKey             // of ended, oldest first
 	watches  map[parley.ID]*watch
+	learned  map[netip.Addr]netip.AddrPort // how carriers see us, by their address
 }
 
 // dialogKey is our half of a dialog's name: the other half is checked by the call.
@@ -65,7 +66,7 @@ func New(s Settings) (*Agent, error) {
 	}
 	tameSipgo()
 	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1),
-		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}}
+		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}, learned: map[netip.Addr]netip.AddrPort{}}
 	_, _ = rand.Read(a.seal[:])
 	a.guard = newGuard(s, func(from netip.Addr) bool { return a.trunks.trusted(from) || a.peers.knows(from) }, &a.counters)
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -73,6 +74,7 @@ func New(s Settings) (*Agent, error) {
 	silent := slog.New(slog.DiscardHandler)
 	a.transport = gosip.NewTransportLayer(s.Resolver, gosip.NewParser(), s.TLS,
 		gosip.WithTransportLayerLogger(silent), gosip.WithTransportLayerReadFilter(a.guard.filter))
+	a.transport.OnMessage(a.tag) // before the transactions see it
 	a.txl = gosip.NewTransactionLayer(a.transport, gosip.WithTransactionLayerLogger(silent),
 		gosip.WithTransactionLayerUnhandledResponseHandler(a.strayResponse), gosip.WithTransactionLayerTerminateOnConnClose())
 	a.txl.OnRequest(a.serve)
@@ -81,49 +83,53 @@ func New(s Settings) (*Agent, error) {
 
 // Start opens the listening sockets and returns when requests can be sent and taken.
 func (a *Agent) Start() error {
-	for _, l := range a.settings.Listen {
-		if err := a.listen(l); err != nil {
+	var serves []func() error
+	for _, l := range a.settings.Listen { // all are known before the first is served
+		serve, err := a.listen(l)
+		if err != nil {
+			return errors.Join(err, a.Close())
+		}
+		serves = append(serves, serve)
+	}
+	for i, serve := range serves {
+		a.work.Go(func() { _ = serve() })
+		if a.listeners[i].network != "udp" {
+			continue
+		}
+		if err := a.awaitSocket(a.listeners[i].address); err != nil {
 			return errors.Join(err, a.Close())
 		}
 	}
 	return nil
 }
 
-func (a *Agent) listen(l Listen) error {
+// listen opens one socket and says how to serve it.
+func (a *Agent) listen(l Listen) (serve func() error, err error) {
 	at := netip.MustParseAddrPort(l.Address) // checked by Settings
 	family := "4"
 	if at.Addr().Is6() {
 		family = "6"
 	}
-	var serve func() error
-	opened := listener{network: l.Network}
 	if l.Network == "udp" {
 		conn, err := net.ListenUDP("udp"+family, net.UDPAddrFromAddrPort(at))
 		if err != nil {
-			return fmt.Errorf("sip: listen on %s: %w", l.Address, err)
+			return nil, fmt.Errorf("sip: listen on %s: %w", l.Address, err)
 		}
 		// A burst of calls must not overflow the socket while one is being parsed.
 		_ = conn.SetReadBuffer(4 << 20)
-		opened.address, opened.close = conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn.Close
-		serve = func() error { return a.transport.ServeUDP(conn) }
-	} else {
-		conn, err := net.Listen("tcp"+family, l.Address)
-		if err != nil {
-			return fmt.Errorf("sip: listen on %s: %w", l.Address, err)
-		}
-		opened.address, opened.close = conn.Addr().(*net.TCPAddr).AddrPort(), conn.Close
-		serve = func() error { return a.transport.ServeTCP(conn) }
-		if l.Network == "tls" {
-			secured := tls.NewListener(conn, a.settings.TLS)
-			serve = func() error { return a.transport.ServeTLS(secured) }
-		}
+		a.listeners = append(a.listeners, listener{l.Network, sourceOf(conn.LocalAddr().String()), conn.Close})
+		return func() error { return a.transport.ServeUDP(conn) }, nil
 	}
-	a.listeners = append(a.listeners, opened)
-	a.work.Go(func() { _ = serve() })
-	if l.Network == "udp" {
-		return a.awaitSocket(opened.address)
+	conn, err := (&net.ListenConfig{}).Listen(a.ctx, "tcp"+family, l.Address)
+	if err != nil {
+		return nil, fmt.Errorf("sip: listen on %s: %w", l.Address, err)
 	}
-	return nil
+	a.listeners = append(a.listeners, listener{l.Network, sourceOf(conn.Addr().String()), conn.Close})
+	if l.Network == "tls" {
+		secured := tls.NewListener(conn, a.settings.TLS)
+		return func() error { return a.transport.ServeTLS(secured) }, nil
+	}
+	return func() error { return a.transport.ServeTCP(conn) }, nil
 }
 
 // awaitSocket waits until sipgo has taken the socket up: a request sent earlier would

@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// Hooks are how a call tells its owner what happens. They run one at a time for each
-// kind, on the agent's goroutines, and must not block for long.
+// Hooks are how a call tells its owner what happens. They run on the agent's
+// goroutines, also at the same time, and must not block for long.
 type Hooks struct {
 	Progress func(Progress)                         // before the answer of a call we place
 	Media    func(Session)                          // the peer or we changed the media
@@ -60,8 +60,8 @@ type Call struct {
 	peerTag  string // of a call to us
 	hooks    Hooks
 	release  func()
-	part     func() // ends the acquaintance with the peer's address
-	abort    func() // gives up a call that is not answered yet
+	part     func()           // ends the acquaintance with the peer's address
+	abort    func(status int) // gives up a call that is not answered yet
 	cseq     atomic.Uint32
 	done     chan struct{}
 	offers   chan struct{} // holds a token while an offer of ours is under way
@@ -75,7 +75,7 @@ type Call struct {
 	invite     *gosip.Request            // the last INVITE, ours or theirs
 	ack        *gosip.Request            // our last ACK of a 2xx
 	forks      map[string]*gosip.Request // ACKs of other branches, by their tag
-	earlies    map[string]*earlyDialog   // by remote tag
+	branches   map[string]*earlyDialog   // that ring, by remote tag
 	acks       map[uint32]chan []byte    // 2xx we sent, by CSeq; given the ACK's body
 	reliable   *reliable                 // provisional that waits for PRACK
 	offering   bool
@@ -89,7 +89,7 @@ type Call struct {
 func (a *Agent) newCall(trunk parley.Trunk, outbound bool, hooks Hooks, release func()) *Call {
 	return &Call{agent: a, trunk: trunk, outbound: outbound, hooks: hooks, release: release,
 		part: func() {}, done: make(chan struct{}), offers: make(chan struct{}, 1),
-		forks: map[string]*gosip.Request{}, earlies: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
+		forks: map[string]*gosip.Request{}, branches: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
 }
 
 func (c *Call) key() dialogKey { return c.name }
@@ -115,6 +115,13 @@ func (c *Call) End() End {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.end
+}
+
+// hop is where the dialog's requests go now.
+func (c *Call) hop() hop {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dialog.hop
 }
 
 func (c *Call) contactUser() string {
@@ -147,7 +154,7 @@ func (c *Call) close(ctx context.Context) {
 		_ = c.hangup(ctx, End{By: EndedByUs, Reason: "closed"})
 		return
 	}
-	c.abort()
+	c.abort(503)
 	select {
 	case <-c.done:
 	case <-ctx.Done():
@@ -173,13 +180,14 @@ func (c *Call) finish(end End) bool {
 	answered := c.state == up
 	c.state, c.end = over, end
 	c.timers.stop()
+	tell := c.hooks.Ended
 	c.mu.Unlock()
 	c.agent.forget(c)
 	c.release()
 	c.part()
 	close(c.done)
-	if answered && c.hooks.Ended != nil {
-		c.hooks.Ended(end)
+	if answered && tell != nil {
+		tell(end)
 	}
 	return true
 }
@@ -194,10 +202,7 @@ func (c *Call) prepare(method gosip.RequestMethod) *gosip.Request {
 // do sends an in-dialog request. RFC 3261 section 12.2.1.2: 481 or no answer at all
 // means that the peer no longer has the call.
 func (c *Call) do(ctx context.Context, req *gosip.Request) (*gosip.Response, error) {
-	c.mu.Lock()
-	h := c.dialog.hop
-	c.mu.Unlock()
-	res, err := c.agent.roundTripAuthorized(ctx, h, req, c.trunk, func() uint32 { return c.cseq.Add(1) })
+	res, err := c.agent.roundTripAuthorized(ctx, c.hop(), req, c.trunk, func() uint32 { return c.cseq.Add(1) })
 	switch {
 	case err != nil && ctx.Err() == nil:
 		c.finish(End{By: EndedBySystem, Reason: "peer_lost"})
@@ -259,7 +264,7 @@ func (c *Call) endFork(tag string, res *gosip.Response) {
 	c.agent.spawn(func() {
 		ctx, cancel := context.WithTimeout(c.agent.ctx, 64*c.agent.settings.T1)
 		defer cancel()
-		d := dialogFromResponse(res, c.dialog.hop)
+		d := dialogFromResponse(res, c.hop())
 		if c.agent.locate(ctx, &d, sourceOf(res.Source())) != nil {
 			return
 		}

@@ -9,10 +9,16 @@ type Codec struct {
 	Rate    int // RTP clock; 8000 for G722 as well (RFC 3551 section 4.5.2)
 }
 
-// The formats Parley speaks. telephone-event carries DTMF (RFC 4733).
-func PCMU() Codec           { return Codec{Payload: 0, Name: "PCMU", Rate: 8000} }
-func PCMA() Codec           { return Codec{Payload: 8, Name: "PCMA", Rate: 8000} }
-func G722() Codec           { return Codec{Payload: 9, Name: "G722", Rate: 8000} }
+// PCMU is G.711 mu-law.
+func PCMU() Codec { return Codec{Payload: 0, Name: "PCMU", Rate: 8000} }
+
+// PCMA is G.711 A-law.
+func PCMA() Codec { return Codec{Payload: 8, Name: "PCMA", Rate: 8000} }
+
+// G722 is wideband speech.
+func G722() Codec { return Codec{Payload: 9, Name: "G722", Rate: 8000} }
+
+// TelephoneEvent carries DTMF (RFC 4733).
 func TelephoneEvent() Codec { return Codec{Payload: 101, Name: "telephone-event", Rate: 8000} }
 
 // Codecs is everything Parley speaks, best sound first.

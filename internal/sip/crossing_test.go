@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,16 +92,16 @@ func TestPromiseT3(t *testing.T) {
 // lossy is a proxy of datagrams between two agents that loses and doubles some.
 type lossy struct {
 	in, out *net.UDPConn
-	to      netip.AddrPort
+	to      atomic.Pointer[netip.AddrPort]
 	loss    float64
 	double  float64
 	work    sync.WaitGroup
 }
 
 // newLossy stands before an agent: what comes to its front leaves from its back.
-func newLossy(t *testing.T, to netip.AddrPort, loss, double float64) *lossy {
+func newLossy(t *testing.T, loss, double float64) *lossy {
 	t.Helper()
-	l := &lossy{to: to, loss: loss, double: double}
+	l := &lossy{loss: loss, double: double}
 	listen := func() *net.UDPConn {
 		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		require.NoError(t, err)
@@ -110,7 +111,7 @@ func newLossy(t *testing.T, to netip.AddrPort, loss, double float64) *lossy {
 	var mu sync.Mutex
 	var back netip.AddrPort
 	l.work.Go(func() {
-		l.pump(l.in, l.out, func(from netip.AddrPort) netip.AddrPort { mu.Lock(); back = from; mu.Unlock(); return to })
+		l.pump(l.in, l.out, func(from netip.AddrPort) netip.AddrPort { mu.Lock(); back = from; mu.Unlock(); return *l.to.Load() })
 	})
 	l.work.Go(func() {
 		l.pump(l.out, l.in, func(netip.AddrPort) netip.AddrPort { mu.Lock(); defer mu.Unlock(); return back })
@@ -146,18 +147,19 @@ func TestPromiseT2(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]int{}
 	calls := make(chan *Call, n)
-	b := callee(t, quick(), func(ctx context.Context, in *Incoming) {
+	toA, toB := newLossy(t, 0.05, 0.05), newLossy(t, 0.05, 0.05)
+	sa, sb := quick(), quick()
+	sa.External, sb.External = toA.in.LocalAddr().String(), toB.in.LocalAddr().String()
+	b := callee(t, sb, func(ctx context.Context, in *Incoming) {
 		mu.Lock()
 		rows[in.ID()]++
 		mu.Unlock()
 		answering(calls, Hooks{})(ctx, in)
 	})
-	a := start(t, quick())
-	toB := newLossy(t, b.Addr("udp"), 0.05, 0.05)
-	toA := newLossy(t, a.Addr("udp"), 0.05, 0.05)
-	// Each side's Contact is its proxy's front.
-	a.listeners[0].shown = toA.in.LocalAddr().(*net.UDPAddr).AddrPort()
-	b.listeners[0].shown = toB.in.LocalAddr().(*net.UDPAddr).AddrPort()
+	a := start(t, sa)
+	atA, atB := a.Addr("udp"), b.Addr("udp")
+	toA.to.Store(&atA)
+	toB.to.Store(&atB)
 	trunk := parley.Trunk{ID: 1, Address: toB.in.LocalAddr().String(), Transport: "udp"}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 20)

@@ -33,8 +33,9 @@ func (a *Agent) Dial(ctx context.Context, trunk parley.Trunk, out Outgoing) (*Ca
 	}
 	c := a.newCall(trunk, true, out.Hooks, release)
 	c.local = out.Media
-	ctx, c.abort = context.WithCancel(ctx)
-	defer c.abort()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.abort = func(int) { cancel() }
 	a.counters.callsOut.Add(1)
 	failure := c.dial(ctx, out)
 	if failure != nil {
@@ -55,7 +56,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 	if err != nil {
 		return &Failure{Outcome: Unreachable, Fault: FaultCarrier, Err: err}
 	}
-	c.part = c.agent.peers.meet(c.dialog.hop.remote.Addr())
+	c.part = c.agent.peers.meet(c.hop().remote.Addr())
 	if !c.agent.admit(c) {
 		return &Failure{Outcome: Limited, Fault: FaultPolicy, RetryAfter: c.agent.settings.RetryAfter}
 	}
@@ -68,7 +69,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 		c.mu.Lock()
 		c.invite = invite
 		c.mu.Unlock()
-		i := invitation{agent: c.agent, hop: c.dialog.hop, req: invite, ring: max(time.Until(deadline), time.Millisecond),
+		i := invitation{agent: c.agent, hop: c.hop(), req: invite, ring: max(time.Until(deadline), time.Millisecond),
 			provisional: c.progress, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res) }}
 		res, heard, err := i.send(ctx)
 		if err != nil {
@@ -119,13 +120,13 @@ func (c *Call) retry(invite *gosip.Request, res *gosip.Response) *gosip.Request 
 		if authorize(next, res, c.trunk) != nil {
 			return nil
 		}
-		return again(next, c.dialog.hop, c.cseq.Add(1))
+		return again(next, c.hop(), c.cseq.Add(1))
 	case 422: // RFC 4028 section 7.2: the interval was too small
 		least, ok := parseSeconds(headerValue(res, "Min-SE"))
 		if !ok {
 			return nil
 		}
-		next := again(invite, c.dialog.hop, c.cseq.Add(1))
+		next := again(invite, c.hop(), c.cseq.Add(1))
 		next.RemoveHeader("Session-Expires")
 		next.RemoveHeader("Min-SE")
 		next.AppendHeader(gosip.NewHeader("Session-Expires", formatSeconds(least)))
@@ -203,27 +204,41 @@ func (c *Call) answered(ctx context.Context, invite *gosip.Request, res *gosip.R
 	if res.From() == nil || res.To() == nil || res.CallID() == nil {
 		return &Failure{Status: res.StatusCode, Outcome: CarrierFailed, Fault: FaultCarrier}
 	}
-	d := dialogFromResponse(res, c.dialog.hop)
+	d := dialogFromResponse(res, c.hop())
 	if err := c.agent.locate(ctx, &d, sourceOf(res.Source())); err != nil {
-		d.hop = c.dialog.hop // a Contact that leads nowhere: try where the INVITE went
+		d.hop = c.hop() // a Contact that leads nowhere: try where the INVITE went
 	}
 	session, err := c.answerOf(res, d.remoteTag)
 	c.mu.Lock()
 	c.dialog = d
 	c.state = up
 	c.session = session
+	if session.SendKey != nil { // a later offer keeps the key in use
+		c.local.Crypto = []Crypto{*session.SendKey}
+	}
 	c.updates = listed(res, "UPDATE", "Allow")
 	c.mu.Unlock()
 	c.acknowledge(invite)
 	if err != nil {
-		c.mu.Lock()
-		c.hooks.Ended = nil // it never was a call to its owner
-		c.mu.Unlock()
-		c.drop(End{By: EndedByUs, Reason: string(NoMedia)})
+		c.leave()
 		return &Failure{Status: res.StatusCode, Outcome: NoMedia, Fault: FaultCarrier, Err: err}
 	}
 	c.startTimer(res, true)
 	return nil
+}
+
+// leave says BYE to a peer whose answer has no media for us. It never was a call to its
+// owner: Dial ends it with the failure.
+func (c *Call) leave() {
+	c.mu.Lock()
+	c.hooks.Ended = nil
+	c.mu.Unlock()
+	bye := c.prepare(gosip.BYE)
+	c.agent.spawn(func() {
+		ctx, cancel := context.WithTimeout(c.agent.ctx, 64*c.agent.settings.T1)
+		defer cancel()
+		_, _ = c.do(ctx, bye)
+	})
 }
 
 // answerOf is the media of a 2xx: in its own body, or in the reliable provisional that
@@ -234,7 +249,7 @@ func (c *Call) answerOf(res *gosip.Response, tag string) (Session, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.earlies[tag]; e != nil && e.session != nil {
+	if e := c.branches[tag]; e != nil && e.session != nil {
 		return *e.session, nil
 	}
 	return Session{}, ErrNoAudio

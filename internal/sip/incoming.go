@@ -154,11 +154,7 @@ func (in *Incoming) name() {
 
 // open makes the early dialog and watches for CANCEL.
 func (in *Incoming) open() bool {
-	c, tag := in.call, newTag()
-	// sipgo answers CANCEL with a 487 made from this request: with the tag in it, all
-	// answers carry the same one (RFC 3261 section 8.2.6.2). The 100 that follows at
-	// once stops the timer that reads the request elsewhere.
-	in.req.To().Params.Add("tag", tag)
+	c, tag := in.call, tagOf(in.req.To().Params)
 	c.dialog = dialogFromRequest(in.req, tag)
 	c.name, c.peerTag = dialogKey{c.dialog.callID, tag}, c.dialog.remoteTag
 	c.dialog.hop.network = gosip.NetworkToLower(in.req.Transport())
@@ -166,7 +162,7 @@ func (in *Incoming) open() bool {
 	c.invite = in.req
 	c.updates = listed(in.req, "UPDATE", "Allow")
 	in.ctx, in.cancel = context.WithCancel(c.agent.ctx)
-	c.abort = func() { _ = in.Refuse(503, 0); in.cancel() }
+	c.abort = func(status int) { _ = in.Refuse(status, 0); in.cancel() }
 	if !c.agent.admit(c) {
 		in.cancel()
 		return false
@@ -188,7 +184,9 @@ func (in *Incoming) run() {
 	c := in.call
 	defer in.cancel()
 	source := sourceOf(in.req.Source())
+	c.mu.Lock()
 	d := c.dialog
+	c.mu.Unlock()
 	if err := c.agent.locate(in.ctx, &d, source); err != nil {
 		if h, ok := c.agent.hopVia(d.hop.network, source); ok {
 			d.hop = h
@@ -322,7 +320,7 @@ func (in *Incoming) sendAnswer(res *gosip.Response) (<-chan []byte, error) {
 func (in *Incoming) dialogResponse(status int) *gosip.Response {
 	c := in.call
 	res := c.agent.response(in.req, status)
-	contact := c.dialog.hop.contact(c.contactUser())
+	contact := c.hop().contact(c.contactUser())
 	res.AppendHeader(&contact)
 	res.AppendHeader(gosip.NewHeader("Allow", allow))
 	res.AppendHeader(gosip.NewHeader("Supported", "100rel, timer"))

@@ -29,10 +29,10 @@ func (c *Call) progress(res *gosip.Response) {
 		}
 	}
 	c.mu.Lock()
-	e := c.earlies[tag]
-	if e == nil && tag != "" && len(c.earlies) < 16 {
+	e := c.branches[tag]
+	if e == nil && tag != "" && len(c.branches) < 16 {
 		e = &earlyDialog{}
-		c.earlies[tag] = e
+		c.branches[tag] = e
 	}
 	if e != nil && session != nil {
 		e.session = session

@@ -78,7 +78,7 @@ func (c *Call) reinvite(ctx context.Context, media *Media) (s Session, retry boo
 		c.mu.Unlock()
 		return s, false, ErrOver
 	}
-	if c.answering {
+	if c.answering || c.offering {
 		c.mu.Unlock()
 		return s, true, nil
 	}
@@ -99,7 +99,8 @@ func (c *Call) reinvite(ctx context.Context, media *Media) (s Session, retry boo
 		return s, false, err
 	}
 	if !res.IsSuccess() {
-		if res.StatusCode == 491 {
+		// 500 with Retry-After: the peer is still busy with our last one (section 14.2).
+		if res.StatusCode == 491 || res.StatusCode == 500 && headerValue(res, "Retry-After") != "" {
 			return s, true, nil
 		}
 		if res.StatusCode == 481 || res.StatusCode == 408 { // RFC 3261 section 14.1
@@ -149,18 +150,25 @@ func (c *Call) sendReinvite(ctx context.Context, h hop, invite *gosip.Request) (
 
 // adopt makes a negotiated session the call's own and tells the owner.
 func (c *Call) adopt(media *Media, s Session) {
+	c.keep(media, s)
+	c.tell(s)
+}
+
+func (c *Call) tell(s Session) {
 	c.mu.Lock()
-	if media != nil {
-		c.local = *media
-	}
-	if s.SendKey != nil {
-		c.local.Crypto = []Crypto{*s.SendKey}
-	}
-	c.session = s
 	tell := c.hooks.Media
 	c.mu.Unlock()
 	if tell != nil {
 		tell(s)
+	}
+}
+
+func (c *Call) keep(media *Media, s Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.local, c.session = *media, s
+	if s.SendKey != nil {
+		c.local.Crypto = []Crypto{*s.SendKey}
 	}
 }
 
@@ -182,9 +190,18 @@ func (c *Call) claim() int {
 	return 0
 }
 
+// unclaim ends the answering. It comes before the final answer is sent: with that in
+// its hands the peer may offer again at once.
 func (c *Call) unclaim() {
 	c.mu.Lock()
 	c.answering = false
+	c.mu.Unlock()
+}
+
+// owe turns the claim into an offer of ours, which the peer's ACK will answer.
+func (c *Call) owe(offering bool) {
+	c.mu.Lock()
+	c.answering, c.offering = false, offering
 	c.mu.Unlock()
 }
 
@@ -210,22 +227,33 @@ func (c *Call) onReinvite(req *gosip.Request, tx *gosip.ServerTx) {
 	res := c.refreshed(req)
 	setBody(res, "application/sdp", body)
 	acked := c.expectAck(req.CSeq().SeqNo)
-	if tx.Respond(res) != nil {
-		c.unclaim()
-		return
-	}
-	c.keepSending(tx, res, req.CSeq().SeqNo)
 	if session != nil {
+		c.keep(&media, *session)
 		c.unclaim()
-		c.adopt(&media, *session)
+	} else {
+		c.owe(true)
+	}
+	err := tx.Respond(res)
+	if err == nil {
+		c.keepSending(tx, res, req.CSeq().SeqNo)
+	}
+	if session != nil {
+		c.tell(*session)
 		return
 	}
-	a.spawn(func() { // the answer to our offer is in the ACK
-		defer c.unclaim()
-		if c.takeDelayed(a.ctx, media, acked) == nil {
-			c.adopt(&media, c.Session())
+	begun := err == nil && a.spawn(func() { // the answer to our offer is in the ACK
+		err := c.takeDelayed(a.ctx, media, acked)
+		if err == nil {
+			c.keep(&media, c.Session())
+		}
+		c.owe(false)
+		if err == nil {
+			c.tell(c.Session())
 		}
 	})
+	if !begun {
+		c.owe(false)
+	}
 }
 
 // answerOffer answers the offer in a request, or makes one when there is none.
@@ -271,9 +299,7 @@ func (c *Call) retarget(req *gosip.Request) {
 // refreshed makes the 200 of a request that refreshes the session.
 func (c *Call) refreshed(req *gosip.Request) *gosip.Response {
 	res := c.agent.response(req, 200)
-	c.mu.Lock()
-	contact := c.dialog.hop.contact(c.contactUser())
-	c.mu.Unlock()
+	contact := c.hop().contact(c.contactUser())
 	res.AppendHeader(&contact)
 	res.AppendHeader(gosip.NewHeader("Allow", allow))
 	res.AppendHeader(gosip.NewHeader("Supported", "100rel, timer"))
@@ -293,16 +319,17 @@ func (c *Call) onUpdate(req *gosip.Request, tx *gosip.ServerTx) {
 		c.agent.respond(tx, req, status, nil)
 		return
 	}
-	defer c.unclaim()
 	body, session, media, status := c.answerOffer(req)
 	if status != 0 {
+		c.unclaim()
 		c.agent.respond(tx, req, status, nil)
 		return
 	}
 	c.retarget(req)
 	res := c.refreshed(req)
 	setBody(res, "application/sdp", body)
-	if tx.Respond(res) == nil {
-		c.adopt(&media, *session)
-	}
+	c.keep(&media, *session)
+	c.unclaim()
+	_ = tx.Respond(res)
+	c.tell(*session)
 }

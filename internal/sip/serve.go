@@ -26,11 +26,39 @@ func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
 	case req.Method == gosip.ACK:
 		a.onAck(req)
 		tx.Terminate()
-	case tagOf(req.To().Params) != "":
+	case tagOf(req.To().Params) != "" && !a.opens(req):
 		a.inDialog(req, tx)
 	default:
 		a.outOfDialog(req, tx)
 	}
+}
+
+// tag gives every INVITE that opens a dialog its To tag before a transaction exists:
+// sipgo makes 100 and the 487 of a CANCEL from the request itself, and all answers must
+// carry one tag (RFC 3261 section 8.2.6.2). It is made from the request under our seal,
+// so that a repetition and a stateless challenge get the same (section 8.2.7).
+func (a *Agent) tag(msg gosip.Message) {
+	req, ok := msg.(*gosip.Request)
+	if !ok || req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
+		return
+	}
+	req.To().Params.Add("tag", a.openingTag(req))
+}
+
+func (a *Agent) openingTag(req *gosip.Request) string {
+	branch, id := "", ""
+	if via := req.Via(); via != nil {
+		branch, _ = via.Params.Get("branch")
+	}
+	if h := req.CallID(); h != nil {
+		id = h.Value()
+	}
+	return a.sealCallID(branch + " " + id)
+}
+
+// opens says that a request's To tag is the one we just gave it.
+func (a *Agent) opens(req *gosip.Request) bool {
+	return req.Method == gosip.INVITE && tagOf(req.To().Params) == a.openingTag(req)
 }
 
 // enter counts a goroutine that sipgo started, so that Close waits for it.
@@ -136,7 +164,7 @@ func (c *Call) accepts(req *gosip.Request) int {
 	tag := tagOf(req.From().Params)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tag != c.dialog.remoteTag && (c.state != early || c.earlies[tag] == nil) {
+	if tag != c.dialog.remoteTag && (c.state != early || c.branches[tag] == nil) {
 		return 481
 	}
 	if req.CSeq().SeqNo <= c.remoteCSeq {
@@ -152,7 +180,7 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 	switch req.Method {
 	case gosip.BYE:
 		a.respond(tx, req, 200, nil)
-		c.finish(End{By: EndedByPeer, Reason: "bye"})
+		c.onBye()
 	case gosip.INVITE:
 		c.onReinvite(req, tx)
 	case gosip.UPDATE:
@@ -170,6 +198,18 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 	default:
 		a.respond(tx, req, 405, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
 	}
+}
+
+// onBye ends the call. Before the answer it stands for CANCEL (RFC 3261 section 15.1.2).
+func (c *Call) onBye() {
+	c.mu.Lock()
+	unanswered := c.state == early
+	c.mu.Unlock()
+	if unanswered {
+		c.abort(487)
+		return
+	}
+	c.finish(End{By: EndedByPeer, Reason: "bye"})
 }
 
 // onAck brings the ACK of a 2xx to the call that waits for it.
@@ -213,9 +253,6 @@ func (a *Agent) identify(req *gosip.Request, tx *gosip.ServerTx) ([]parley.Trunk
 func (a *Agent) ask(req *gosip.Request, tx *gosip.ServerTx, outdated bool) {
 	a.counters.challenged.Add(1)
 	res := a.response(req, 401)
-	if branch, ok := req.Via().Params.Get("branch"); ok {
-		res.To().Params.Add("tag", a.sealCallID(branch))
-	}
 	for _, value := range a.challenge.challenges(outdated) {
 		res.AppendHeader(gosip.NewHeader("WWW-Authenticate", value))
 	}

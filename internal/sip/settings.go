@@ -20,7 +20,7 @@ type Listen struct {
 // Settings of an Agent. Zero values take the defaults named beside them.
 type Settings struct {
 	Listen   []Listen
-	External string      // host or address in Via and Contact; default the socket's own
+	External string      // host or host:port in Via and Contact, behind a NAT; default the socket's own
 	TLS      *tls.Config // certificate for tls listeners, roots for tls trunks
 	Product  string      // User-Agent and Server header; default "Parley"
 	Realm    string      // of digest challenges; default "parley"

@@ -161,6 +161,19 @@ func TestPromiseT1(t *testing.T) {
 	}
 }
 
+// TestSetUpRate is the set-up rate a node must bear: 200 calls a second, none failed.
+func TestSetUpRate(t *testing.T) {
+	t.Parallel()
+	if !full() {
+		t.Skip("runs with PARLEY_PROMISES=full")
+	}
+	b := callee(t, quick(), answering(nil, Hooks{}))
+	wait, folder := sipp(t, "uac_call", freePort(t), "-m", "4000", "-r", "200", "-l", "1000", "-trace_rtt", "-rtt_freq", "1", b.Addr("udp").String())
+	require.NoError(t, wait())
+	times := answerTimes(t, folder)
+	t.Logf("200 calls a second: INVITE to 200 p50 %.1f ms, p99 %.1f ms", times[len(times)/2], times[len(times)*99/100])
+}
+
 // answerTimes reads sipp's response times in milliseconds, in rising order.
 func answerTimes(t *testing.T, folder string) (times []float64) {
 	t.Helper()

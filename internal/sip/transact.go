@@ -40,7 +40,7 @@ func (a *Agent) roundTripAuthorized(ctx context.Context, h hop, req *gosip.Reque
 			return res, err
 		}
 		if authorize(req, res, trunk) != nil {
-			return res, nil
+			return res, nil //nolint:nilerr // a challenge that cannot be answered is the answer
 		}
 		req = again(req, h, renew())
 	}

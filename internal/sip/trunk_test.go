@@ -125,8 +125,9 @@ func TestRegistrationFollowsTheServer(t *testing.T) {
 	h, _ := a.Health(2)
 	require.True(t, h.Registered, "the same trunk again changes nothing")
 	a.SetTrunks(nil)
-	gone := registrar.request("REGISTER")
-	require.Contains(t, gone, "Expires: 0")
+	gone := registrar.must("unregistering", func(m string) bool {
+		return strings.HasPrefix(m, "REGISTER") && header(m, "Expires") == "0"
+	})
 	registrar.answer(gone, 200, nil)
 	_, ok := a.Health(2)
 	require.False(t, ok)

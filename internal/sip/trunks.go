@@ -2,6 +2,7 @@ package sip
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,12 +63,7 @@ func (s *trunkSet) callsFrom(t parley.Trunk, address netip.Addr) bool {
 			return true
 		}
 	}
-	for _, host := range s.hosts[t.ID] {
-		if host == address {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.hosts[t.ID], address)
 }
 
 func (s *trunkSet) trusted(address netip.Addr) bool {
@@ -106,19 +102,8 @@ func (s *trunkSet) challengeable() bool {
 	return false
 }
 
-func (s *trunkSet) byID(id parley.ID) (parley.Trunk, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, t := range s.trunks {
-		if t.ID == id {
-			return t, true
-		}
-	}
-	return parley.Trunk{}, false
-}
-
 // contactUser is the user part of a trunk's Contact, by which a registrar's calls name it.
-func contactUser(id parley.ID) string { return "trunk-" + strconv.FormatInt(int64(id), 10) }
+func contactUser(id parley.ID) string { return "trunk-" + strconv.FormatInt(id, 10) }
 
 func trunkOfContact(user string) (parley.ID, bool) {
 	digits, ok := strings.CutPrefix(user, "trunk-")
@@ -126,7 +111,7 @@ func trunkOfContact(user string) (parley.ID, bool) {
 		return 0, false
 	}
 	id, err := strconv.ParseInt(digits, 10, 64)
-	return parley.ID(id), err == nil
+	return id, err == nil
 }
 
 func literalHost(hostport string) (netip.Addr, bool) {

@@ -41,7 +41,7 @@ const (
 )
 
 // Failure is a call that was not answered, with its own verdict.
-type Failure struct {
+type Failure struct { //nolint:errname // it is what became of the call, and reads so
 	Status     int // the SIP status, 0 when none came
 	Outcome    Outcome
 	Fault      Fault

@@ -263,12 +263,16 @@ func (w *watch) ask(ctx context.Context, method gosip.RequestMethod, expires tim
 	if expires >= 0 {
 		req.AppendHeader(gosip.NewHeader("Expires", formatSeconds(expires)))
 	}
-	return a.roundTripAuthorized(ctx, h, req, t, func() uint32 { w.cseq++; return w.cseq })
+	res, err := a.roundTripAuthorized(ctx, h, req, t, func() uint32 { w.cseq++; return w.cseq })
+	if err == nil {
+		a.learn(h, res)
+	}
+	return res, err
 }
 
-func addressesOf(found []netip.AddrPort) (addresses []netip.Addr) {
+func addressesOf(found []place) (addresses []netip.Addr) {
 	for _, f := range found {
-		addresses = append(addresses, f.Addr())
+		addresses = append(addresses, f.at.Addr())
 	}
 	return addresses
 }

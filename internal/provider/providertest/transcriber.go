@@ -176,10 +176,10 @@ func (rig TranscriberRig) closed(ctx context.Context) error {
 	}
 	gate.close()
 	if err := named(rig.Name, listener.Write(make([]int16, rig.Options.Rate.FrameSamples()))); err != nil {
-		return fmt.Errorf("Write after Close: %w", err)
+		return fmt.Errorf("after Close, Write: %w", err)
 	}
 	if err := named(rig.Name, listener.Flush()); err != nil {
-		return fmt.Errorf("Flush after Close: %w", err)
+		return fmt.Errorf("after Close, Flush: %w", err)
 	}
 	return gate.err()
 }

@@ -67,8 +67,7 @@ func (p *Provider) words(r *http.Response) string {
 // broken says why a stream ended that should not have. The vendor closes with a code
 // in words, such as NET-0001 for a stream that brings no sound.
 func (p *Provider) broken(err error) error {
-	var closed websocket.CloseError
-	if errors.As(err, &closed) {
+	if closed, ok := errors.AsType[websocket.CloseError](err); ok {
 		if reason := p.clean(closed.Reason); reason != "" {
 			return fmt.Errorf("%s: the service ended the stream: %s", who, reason)
 		}

@@ -32,6 +32,7 @@ func (t *Transcriber) Listen(ctx context.Context, o converse.ListenOptions, hear
 	}
 	opening, cancel := context.WithTimeout(ctx, t.p.options.OpenLimit)
 	defer cancel()
+	//nolint:bodyclose // the library has closed it, and left the beginning of it to be read
 	socket, response, err := websocket.Dial(opening, t.p.address(o), &websocket.DialOptions{
 		HTTPClient: t.p.client,
 		HTTPHeader: http.Header{"Authorization": {"Token " + t.p.options.APIKey}},

@@ -174,7 +174,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"connection is cut": {func(_ context.Context, w http.ResponseWriter, _ *http.Request) {
 			providertest.SendEvents(w, chunk(`{"text":"Hel"}`, ""))
 			panic(http.ErrAbortHandler)
-		}, "the connection was lost"},
+		}, "the answer broke off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, server := provider(t, c.handler)

@@ -65,7 +65,7 @@ func New(o Options) (*Provider, error) {
 	}
 	// No retries are configured: the engine knows how much time is left.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: o.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: p.client,
+		APIKey: o.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: quiet(p.client),
 		HTTPOptions: genai.HTTPOptions{BaseURL: o.BaseURL},
 	})
 	if err != nil {

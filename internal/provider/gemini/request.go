@@ -18,7 +18,7 @@ const (
 
 // config is how a prompt is to be answered.
 func config(prompt converse.Prompt) *genai.GenerateContentConfig {
-	c := &genai.GenerateContentConfig{Temperature: genai.Ptr(float32(prompt.Temperature))}
+	c := &genai.GenerateContentConfig{Temperature: new(float32(prompt.Temperature))}
 	if prompt.System != "" {
 		c.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: prompt.System}}}
 	}
@@ -68,7 +68,7 @@ func extraction(fields []converse.ParamSpec) *genai.Schema {
 		case "boolean":
 			kind = genai.TypeBoolean
 		}
-		s.Properties[f.Name] = &genai.Schema{Type: kind, Description: f.Description, Nullable: genai.Ptr(true)}
+		s.Properties[f.Name] = &genai.Schema{Type: kind, Description: f.Description, Nullable: new(true)}
 		s.Required = append(s.Required, f.Name)
 		s.PropertyOrdering = append(s.PropertyOrdering, f.Name)
 	}

@@ -1,0 +1,105 @@
+// Package anthropic is Anthropic's Claude as a language model, over its Messages
+// interface.
+//
+// The package must not know the turn engine's state, the database or where its
+// settings come from: it reads no environment, although the vendor's client would.
+package anthropic
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+)
+
+// Options are the provider's settings.
+type Options struct {
+	APIKey  string
+	BaseURL string // https://api.anthropic.com unless set
+
+	// MostTokens bounds an answer, which the vendor demands; 4096 unless set.
+	MostTokens int
+	// Silence is the longest wait for the first piece of an answer and for each
+	// one after it; 15 s unless set.
+	Silence time.Duration
+	Client  *http.Client // a new one unless set
+}
+
+const (
+	name       = "anthropic"
+	ownBaseURL = "https://api.anthropic.com"
+	mostTokens = 4096
+	silence    = 15 * time.Second
+
+	// connections are kept open: a new one costs two round trips in the middle of a
+	// conversation.
+	connections = 256
+)
+
+// Provider is the vendor: make one, and share it between all calls.
+type Provider struct {
+	options  Options
+	client   *http.Client
+	messages sdk.MessageService
+
+	mu     sync.Mutex
+	cooler map[string]bool // models that take no temperature
+}
+
+// New makes a provider. It does not reach for the network.
+func New(o Options) (*Provider, error) {
+	o = o.withDefaults()
+	if o.APIKey == "" {
+		return nil, errors.New(name + ": a key is needed")
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	}
+	p := &Provider{options: o, client: o.Client, cooler: map[string]bool{}}
+	if p.client == nil {
+		p.client = newClient()
+	}
+	// The service is made on its own, because the whole client reads the environment.
+	p.messages = sdk.NewMessageService(
+		option.WithBaseURL(o.BaseURL),
+		option.WithAPIKey(o.APIKey),
+		option.WithHTTPClient(p.client),
+		option.WithMaxRetries(0), // the engine knows how much time is left
+		option.WithMiddleware(p.refuse),
+		option.WithoutOpenTelemetry(), // its spans may carry what was said
+	)
+	return p, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.BaseURL == "" {
+		o.BaseURL = ownBaseURL
+	}
+	if o.MostTokens <= 0 {
+		o.MostTokens = mostTokens
+	}
+	if o.Silence <= 0 {
+		o.Silence = silence
+	}
+	return o
+}
+
+func newClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
+	transport.MaxIdleConnsPerHost = connections
+	return &http.Client{Transport: transport}
+}
+
+// Model is the vendor's language models.
+func (p *Provider) Model() *Model { return &Model{p} }
+
+// Close lets go of idle connections.
+func (p *Provider) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}

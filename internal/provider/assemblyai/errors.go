@@ -1,0 +1,89 @@
+package assemblyai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	who           = "assemblyai transcriber"
+	mostErrorBody = 1024 // of a refused opening, as the WebSocket client keeps it
+	mostWords     = 200  // of the vendor's own message that go into a call's record
+)
+
+// refused says why a stream was not opened.
+func (p *Provider) refused(ctx context.Context, response *http.Response, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", who, ctx.Err())
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: no stream within %v", who, p.options.OpenLimit)
+	case response == nil:
+		return fmt.Errorf("%s: the service cannot be reached", who)
+	}
+	return fmt.Errorf("%s: %s", who, p.words(response))
+}
+
+// words are what the answer to an opening means.
+func (p *Provider) words(r *http.Response) string {
+	var meaning string
+	switch {
+	case r.StatusCode == http.StatusUnauthorized:
+		return "the key was refused (401)"
+	case r.StatusCode == http.StatusForbidden:
+		return "the key does not allow this (403)"
+	case r.StatusCode == http.StatusPaymentRequired:
+		return "no credit left (402)"
+	case r.StatusCode == http.StatusTooManyRequests:
+		meaning = "too many streams at once (429)"
+		if after := r.Header.Get("Retry-After"); after != "" {
+			meaning += ", to be tried again after " + p.clean(after) + " s"
+		}
+	case r.StatusCode >= http.StatusInternalServerError:
+		meaning = fmt.Sprintf("the service failed (%d)", r.StatusCode)
+	default:
+		meaning = fmt.Sprintf("the stream was refused (%d)", r.StatusCode)
+	}
+	body, _ := io.ReadAll(io.LimitReader(r.Body, mostErrorBody)) // what came is what can be told
+	var told struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &told) == nil && told.Error != "" {
+		meaning += ": " + p.clean(told.Error)
+	}
+	return meaning
+}
+
+// broken says why a stream ended that should not have. The vendor opens a stream for
+// anybody and refuses a wrong key by closing it again.
+func (p *Provider) broken(err error) error {
+	closed, ok := errors.AsType[websocket.CloseError](err)
+	if !ok {
+		return fmt.Errorf("%s: the connection was lost", who)
+	}
+	reason := p.clean(closed.Reason)
+	switch {
+	case closed.Code == websocket.StatusPolicyViolation && strings.Contains(strings.ToLower(reason), "authoriz"):
+		return fmt.Errorf("%s: the key was refused (1008)", who)
+	case reason != "":
+		return fmt.Errorf("%s: the service ended the stream: %s", who, reason)
+	}
+	return fmt.Errorf("%s: the service ended the stream (%d)", who, int(closed.Code))
+}
+
+// clean makes a foreign text safe to keep: short, on one line, and without the key.
+func (p *Provider) clean(text string) string {
+	text = strings.ReplaceAll(text, p.options.APIKey, "***")
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if r := []rune(text); len(r) > mostWords {
+		text = string(r[:mostWords]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,91 @@
+// Package gemini is Google's Gemini as a language model, over the Gemini API.
+//
+// The package must not know the turn engine's state, the database or where its
+// settings come from. The vendor's client looks at the environment as well, but
+// everything it could find there is set here and so has no effect.
+package gemini
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"google.golang.org/genai"
+)
+
+// Options are the provider's settings.
+type Options struct {
+	APIKey  string
+	BaseURL string // https://generativelanguage.googleapis.com unless set
+
+	// Silence is the longest wait for the first piece of an answer and for each
+	// one after it; 15 s unless set.
+	Silence time.Duration
+	Client  *http.Client // a new one unless set
+}
+
+const (
+	name       = "gemini"
+	ownBaseURL = "https://generativelanguage.googleapis.com"
+	silence    = 15 * time.Second
+
+	// connections are kept open: a new one costs two round trips in the middle of a
+	// conversation.
+	connections = 256
+)
+
+// Provider is the vendor: make one, and share it between all calls.
+type Provider struct {
+	options    Options
+	client     *http.Client
+	models     *genai.Models
+	signatures *signatures
+}
+
+// New makes a provider. It does not reach for the network.
+func New(o Options) (*Provider, error) {
+	if o.APIKey == "" {
+		return nil, errors.New(name + ": a key is needed")
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = ownBaseURL
+	}
+	if o.Silence <= 0 {
+		o.Silence = silence
+	}
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	}
+	p := &Provider{options: o, client: o.Client, signatures: newSignatures()}
+	if p.client == nil {
+		p.client = newClient()
+	}
+	// No retries are configured: the engine knows how much time is left.
+	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
+		APIKey: o.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: quiet(p.client),
+		HTTPOptions: genai.HTTPOptions{BaseURL: o.BaseURL},
+	})
+	if err != nil {
+		return nil, errors.New(name + ": the settings were refused") // the vendor's words hold the key
+	}
+	p.models = client.Models
+	return p, nil
+}
+
+func newClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
+	transport.MaxIdleConnsPerHost = connections
+	return &http.Client{Transport: transport}
+}
+
+// Model is the vendor's language models.
+func (p *Provider) Model() *Model { return &Model{p} }
+
+// Close lets go of idle connections.
+func (p *Provider) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}

@@ -1,0 +1,146 @@
+// Package openai speaks OpenAI's HTTP interface: a language model over chat
+// completions, a speaker over audio/speech and a transcriber over
+// audio/transcriptions. Ollama, vLLM, llama.cpp, Groq and local Whisper, Kokoro and
+// Piper servers speak the same interface, so the address and the name are settings.
+//
+// The package must not know the turn engine's state, the database or where its
+// settings come from: it reads no environment, although the vendor's client would.
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+)
+
+// Options are the provider's settings.
+type Options struct {
+	Name    string // what errors call it; "openai" unless set
+	APIKey  string // may be empty: local servers ask for none
+	BaseURL string // with the version, as in http://127.0.0.1:11434/v1; OpenAI's own unless set
+
+	SpeechModel        string // gpt-4o-mini-tts unless set
+	TranscriptionModel string // gpt-4o-mini-transcribe unless set
+
+	// Silence is the longest wait for the first piece of an answer and for each
+	// one after it; 15 s unless set.
+	Silence time.Duration
+	Client  *http.Client // a new one unless set
+}
+
+const (
+	ownBaseURL         = "https://api.openai.com/v1/"
+	speechModel        = "gpt-4o-mini-tts"
+	transcriptionModel = "gpt-4o-mini-transcribe"
+	silence            = 15 * time.Second
+
+	// connections are kept open per server: a call uses up to three at a time, and
+	// a new one costs two round trips in the middle of a conversation.
+	connections = 256
+)
+
+// Provider is one server: make one, and share it between all calls.
+type Provider struct {
+	options       Options
+	client        *http.Client
+	chat          sdk.ChatCompletionService
+	speech        sdk.AudioSpeechService
+	transcription sdk.AudioTranscriptionService
+	models        sdk.ModelService
+
+	mu     sync.Mutex
+	quirks map[string]quirks // by model
+}
+
+// New makes a provider. It does not reach for the network.
+func New(o Options) (*Provider, error) {
+	o = o.withDefaults()
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, errors.New(o.Name + ": the base URL must be like https://api.openai.com/v1")
+	}
+	p := &Provider{options: o, client: o.Client, quirks: map[string]quirks{}}
+	if p.client == nil {
+		p.client = newClient()
+	}
+	// The services are made one by one, because the whole client reads the environment.
+	settings := []option.RequestOption{
+		option.WithBaseURL(o.BaseURL),
+		option.WithHTTPClient(p.client),
+		option.WithMaxRetries(0), // the engine knows how much time is left
+		option.WithMiddleware(p.refuse),
+	}
+	if o.APIKey != "" {
+		settings = append(settings, option.WithAPIKey(o.APIKey))
+	}
+	p.chat = sdk.NewChatCompletionService(settings...)
+	p.speech = sdk.NewAudioSpeechService(settings...)
+	p.transcription = sdk.NewAudioTranscriptionService(settings...)
+	p.models = sdk.NewModelService(settings...)
+	return p, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Name == "" {
+		o.Name = "openai"
+	}
+	if o.BaseURL == "" {
+		o.BaseURL = ownBaseURL
+	}
+	if !strings.HasSuffix(o.BaseURL, "/") {
+		o.BaseURL += "/"
+	}
+	if o.SpeechModel == "" {
+		o.SpeechModel = speechModel
+	}
+	if o.TranscriptionModel == "" {
+		o.TranscriptionModel = transcriptionModel
+	}
+	if o.Silence <= 0 {
+		o.Silence = silence
+	}
+	return o
+}
+
+func newClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
+	transport.MaxIdleConnsPerHost = connections
+	return &http.Client{Transport: transport}
+}
+
+// Model is the server's language models.
+func (p *Provider) Model() *Model { return &Model{p} }
+
+// Speaker is the server's text to speech.
+func (p *Provider) Speaker() *Speaker { return &Speaker{p} }
+
+// Transcriber is the server's speech to text.
+func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Close lets go of idle connections.
+func (p *Provider) Close() error {
+	p.client.CloseIdleConnections()
+	return nil
+}
+
+// Models asks the server for the names of its models.
+func (p *Provider) Models(ctx context.Context) ([]string, error) {
+	ctx, watch := p.watch(ctx)
+	defer watch.stop()
+	page, err := p.models.List(ctx)
+	if err != nil {
+		return nil, p.explain(ctx, "models", err)
+	}
+	names := make([]string, 0, len(page.Data))
+	for _, m := range page.Data {
+		names = append(names, m.ID)
+	}
+	return names, nil
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -110,4 +111,25 @@ func TestTheDomainUsesTheStandardLibraryAlone(t *testing.T) {
 			require.NotContains(t, []string{"net/http", "os", "database/sql", "log/slog"}, imported, "the domain does no I/O")
 		}
 	}
+}
+
+// What is built is what was pinned: go.sum holds every module's hash, and the copies
+// on this machine match it. Known vulnerabilities are asked for by make check.
+func TestPromiseV1DependenciesAreWhatWasPinned(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "mod", "verify").CombinedOutput()
+	require.NoError(t, err, string(out))
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	for _, check := range []string{"GOVULNCHECK", "GOLANGCI_LINT", "mod verify", "vet ./..."} {
+		require.Contains(t, string(makefile), check, "make check must run it")
+	}
+}
+
+// Nobody turns the race detector or the shuffling off to get a test through.
+func TestPromiseV2TheSuiteRunsUnderTheRaceDetector(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	require.Contains(t, string(makefile), "$(GO) test -race -shuffle=on -timeout 20m ./...")
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,4 +205,36 @@ func explain(t *testing.T, db *sql.DB, query string) string {
 	}
 	require.NoError(t, rows.Err())
 	return b.String()
+}
+
+// Every test of the store runs on both databases, but for those that are about one
+// of them or about none.
+func TestPromiseQ7BothDatabasesMeanTheSame(t *testing.T) {
+	t.Parallel()
+	onePurpose := map[string]bool{
+		"TestOpeningAndClosingLeavesNothingRunning": true, // SQLite's own pools
+		"TestPromiseA7NoListReadsWholeTables":       true, // SQLite's planner
+		"TestKeysThatCannotBeUsed":                  true, // no database
+		"TestPromiseQ8MigrationsAreSafe":            true, // both, from empty ones
+		"TestPromiseQ7BothDatabasesMeanTheSame":     true,
+	}
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	both := 0
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, declared := range parsed.Decls {
+			f, ok := declared.(*ast.FuncDecl)
+			if !ok || !strings.HasPrefix(f.Name.Name, "Test") || f.Name.Name == "TestMain" || onePurpose[f.Name.Name] {
+				continue
+			}
+			body := string(source[f.Body.Pos()-1 : f.Body.End()-1])
+			require.Contains(t, body, "storetest.Each(", "%s runs on one database only", f.Name.Name)
+			both++
+		}
+	}
+	require.GreaterOrEqual(t, both, 10)
 }

@@ -46,7 +46,7 @@ func (c *Carrier) live(ctx context.Context, in *sip.Incoming, who Callee) {
 		_ = in.Refuse(503, 0)
 		return
 	}
-	defer ears.Close()
+	defer func() { _ = ears.Close() }()
 	// A telephone listens before it says that it has been picked up.
 	err = session.Start(media.Params{Codec: media.PCMU, Remote: in.Offer.Remote, EventType: in.Offer.Event.Payload}, media.Callbacks{Frame: func(heard []int16) {
 		_ = ears.Write(heard)

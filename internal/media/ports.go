@@ -140,13 +140,13 @@ func bindPair(host netip.Addr, port uint16) (socketPair, error) {
 	}
 	rtcp, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(netip.AddrPortFrom(host, port+1)))
 	if err != nil {
-		rtp.Close()
+		_ = rtp.Close()
 		return socketPair{}, err
 	}
 	return socketPair{port: port, rtp: rtp, rtcp: rtcp}, nil
 }
 
 func (s socketPair) close() {
-	s.rtp.Close()
-	s.rtcp.Close()
+	_ = s.rtp.Close()
+	_ = s.rtcp.Close()
 }

@@ -8,15 +8,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"parley/internal/provider/vendor"
 )
 
 const (
 	mostErrorBody = 64 << 10 // read of an answer that is an error
-	mostWords     = 200      // of the vendor's own message that go into a call's record
 	overloaded    = 529      // the vendor's own status
 )
 
@@ -110,11 +110,4 @@ func (p *Provider) words(r *refusal) string {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

@@ -10,12 +10,13 @@ import (
 	"strings"
 
 	"github.com/coder/websocket"
+
+	"parley/internal/provider/vendor"
 )
 
 const (
 	who           = "assemblyai transcriber"
 	mostErrorBody = 1024 // of a refused opening, as the WebSocket client keeps it
-	mostWords     = 200  // of the vendor's own message that go into a call's record
 )
 
 // refused says why a stream was not opened.
@@ -79,11 +80,4 @@ func (p *Provider) broken(err error) error {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/coder/websocket"
+
+	"parley/internal/provider/vendor"
 )
 
 const (
-	who       = "cartesia speaker"
-	mostWords = 200 // of the vendor's own message that go into a call's record
+	who = "cartesia speaker"
 )
 
 // refusal is an error that the service told: a status, and words if it has any.
@@ -78,11 +78,4 @@ func (p *Provider) words(r *refusal) string {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
+
+	"parley/internal/provider/vendor"
 )
 
 const (
 	who           = "elevenlabs speaker"
 	mostErrorBody = 64 << 10 // read of an answer that is an error
-	mostWords     = 200      // of the vendor's own message that go into a call's record
 )
 
 // explain says what went wrong in words fit for a call's record: who, and what, and
@@ -94,11 +94,4 @@ func detail(body []byte) (status, message string) {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

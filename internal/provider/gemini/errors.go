@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"google.golang.org/genai"
-)
 
-const mostWords = 200 // of the vendor's own message that go into a call's record
+	"parley/internal/provider/vendor"
+)
 
 // explain says what went wrong in words fit for a call's record: who, and what, and
 // nothing that is secret.
@@ -79,11 +79,4 @@ func detail(e *genai.APIError, field string) string {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

@@ -8,15 +8,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"parley/internal/provider/vendor"
 )
 
 const (
 	mostErrorBody = 64 << 10 // read of an answer that is an error
-	mostWords     = 200      // of a server's own message that go into a call's record
 )
 
 // refusal is an answer that is an error.
@@ -125,13 +125,4 @@ func (p *Provider) words(r *refusal) string {
 }
 
 // clean makes a foreign text safe to keep: short, on one line, and without the key.
-func (p *Provider) clean(text string) string {
-	if p.options.APIKey != "" {
-		text = strings.ReplaceAll(text, p.options.APIKey, "***")
-	}
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
-	if r := []rune(text); len(r) > mostWords {
-		text = string(r[:mostWords]) + "…"
-	}
-	return text
-}
+func (p *Provider) clean(text string) string { return vendor.Clean(text, p.options.APIKey) }

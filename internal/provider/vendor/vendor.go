@@ -1,0 +1,19 @@
+// Package vendor is what every vendor's provider does alike.
+package vendor
+
+import "strings"
+
+// mostCharacters of a vendor's own message go into a call's record.
+const mostCharacters = 200
+
+// Clean makes a foreign text safe to keep: short, on one line, and without the key.
+func Clean(text, key string) string {
+	if key != "" {
+		text = strings.ReplaceAll(text, key, "***")
+	}
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ")
+	if r := []rune(text); len(r) > mostCharacters {
+		text = string(r[:mostCharacters]) + "…"
+	}
+	return text
+}

@@ -297,8 +297,6 @@ func (a *Assistant) settleWebhook(sent Sent, errs *FieldErrors) {
 	}
 }
 
-// Webhook switches.
-
 // EnableWebhook sends post-call notifications to an address.
 func (a *Assistant) EnableWebhook(url string) { a.IsWebhookActive, a.WebhookURL = true, &url }
 

@@ -150,8 +150,7 @@ func TestPromiseA1RandomPairs(t *testing.T) {
 // would show, on creation and on update.
 func TestPromiseA2OnlyDocumentedFieldsBind(t *testing.T) {
 	each(t, func(s *service) {
-		other := s.as("other@example.com")
-		_ = other
+		s.as("other@example.com") // user 2, to whom the forged user_id would give the rows
 		forged := map[string]string{
 			"id": "4242", "user_id": "2", "uuid": `"00000000-0000-0000-0000-000000000000"`, "created_at": `"2001-01-01T00:00:00.000000Z"`, "updated_at": `"2001-01-01T00:00:00.000000Z"`,
 			"deleted_at": `"2001-01-01T00:00:00.000000Z"`, "instance_id": "77", "engine_id": "77", "synthesizer_id": "77", "transcriber_id": "77", "flows_platform_id": "77",

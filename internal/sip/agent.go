@@ -219,12 +219,25 @@ func (a *Agent) farewell(calls []*Call, watches map[parley.ID]*watch) {
 
 // spawn runs work that Close waits for. It says false once the agent is closed.
 func (a *Agent) spawn(f func()) bool {
+	if !a.begin() {
+		return false
+	}
+	go func() {
+		defer a.work.Done()
+		f()
+	}()
+	return true
+}
+
+// begin announces work that Close waits for; whoever hears true calls work.Done. It says
+// false once the agent is closed.
+func (a *Agent) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return false
 	}
-	a.work.Go(f)
+	a.work.Add(1)
 	return true
 }
 

@@ -218,7 +218,7 @@ func (c *Call) acknowledge(invite *gosip.Request) {
 	ack := c.dialog.ack(c.agent, invite, c.contactUser(), nil)
 	c.ack = ack
 	c.mu.Unlock()
-	_ = c.agent.transport.WriteMsg(ack.Clone()) // sending writes into a message; what is kept is only read
+	_ = c.agent.write(ack.Clone()) // sending writes into a message; what is kept is only read
 }
 
 // acknowledgeAgain answers a repeated 2xx. A 2xx of another branch of a fork gets its
@@ -242,7 +242,7 @@ func (c *Call) acknowledgeAgain(res *gosip.Response) bool {
 	}
 	c.mu.Unlock()
 	c.agent.counters.repeatedAnswers.Add(1)
-	_ = c.agent.transport.WriteMsg(ack.Clone())
+	_ = c.agent.write(ack.Clone())
 	return true
 }
 
@@ -255,7 +255,7 @@ func (c *Call) endFork(tag string, res *gosip.Response) {
 	}
 	c.mu.Unlock()
 	if known && ack != nil {
-		_ = c.agent.transport.WriteMsg(ack.Clone())
+		_ = c.agent.write(ack.Clone())
 	}
 	if known {
 		return
@@ -272,7 +272,7 @@ func (c *Call) endFork(tag string, res *gosip.Response) {
 		ack := d.ack(c.agent, c.invite, c.contactUser(), nil)
 		c.forks[tag] = ack
 		c.mu.Unlock()
-		if c.agent.transport.WriteMsg(ack.Clone()) != nil { // sending writes into a message; what is kept is only read
+		if c.agent.write(ack.Clone()) != nil { // sending writes into a message; what is kept is only read
 			return
 		}
 		bye := d.request(c.agent, gosip.BYE, c.cseq.Add(1), c.contactUser())

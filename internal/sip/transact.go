@@ -10,9 +10,34 @@ import (
 	"parley"
 )
 
+// errClosed says that the agent sends nothing any more.
+var errClosed = errors.New("sip: the agent is closed")
+
+// request begins a transaction. Close waits for it: sipgo opens a socket anew for what
+// is sent after the sockets were closed, and nobody would close that one.
+func (a *Agent) request(ctx context.Context, req *gosip.Request) (*gosip.ClientTx, error) {
+	if !a.begin() {
+		return nil, errClosed
+	}
+	defer a.work.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+	return a.txl.Request(ctx, req)
+}
+
+// write sends a message outside of transactions, under the same rule as request.
+func (a *Agent) write(msg gosip.Message) error {
+	if !a.begin() {
+		return errClosed
+	}
+	defer a.work.Done()
+	return a.transport.WriteMsg(msg)
+}
+
 // roundTrip sends a request other than INVITE and waits for its final answer.
 func (a *Agent) roundTrip(ctx context.Context, req *gosip.Request) (*gosip.Response, error) {
-	tx, err := a.txl.Request(ctx, req)
+	tx, err := a.request(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +98,7 @@ var errRang = errors.New("sip: nobody answered in time")
 // the CANCEL is returned beside the reason, for the caller to acknowledge and end.
 // heard says whether the peer had answered anything.
 func (i *invitation) send(ctx context.Context) (res *gosip.Response, heard bool, err error) {
-	tx, err := i.agent.txl.Request(ctx, i.req)
+	tx, err := i.agent.request(ctx, i.req)
 	if err != nil {
 		return nil, false, err
 	}
@@ -176,7 +201,7 @@ func (a *Agent) endStray(res *gosip.Response) {
 		return
 	}
 	ack := d.request(a, gosip.ACK, res.CSeq().SeqNo, "")
-	if a.transport.WriteMsg(ack) != nil {
+	if a.write(ack) != nil {
 		return
 	}
 	_, _ = a.roundTrip(ctx, d.request(a, gosip.BYE, res.CSeq().SeqNo+1, ""))

@@ -12,8 +12,10 @@ import (
 // serve takes every request that sipgo's transactions let through, on a goroutine of
 // its own.
 func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
-	if !a.enter() {
+	if !a.begin() {
 		tx.Terminate()
+		// For a request that was on its way when the sockets closed, sipgo opened another.
+		_ = a.transport.Close()
 		return
 	}
 	defer a.work.Done()
@@ -59,17 +61,6 @@ func (a *Agent) openingTag(req *gosip.Request) string {
 // opens says that a request's To tag is the one we just gave it.
 func (a *Agent) opens(req *gosip.Request) bool {
 	return req.Method == gosip.INVITE && tagOf(req.To().Params) == a.openingTag(req)
-}
-
-// enter counts a goroutine that sipgo started, so that Close waits for it.
-func (a *Agent) enter() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
-		return false
-	}
-	a.work.Add(1)
-	return true
 }
 
 // drop answers nothing at all.

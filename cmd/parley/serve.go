@@ -69,7 +69,7 @@ func (s *server) open(ctx context.Context) (token string, err error) {
 	if token, err = prepare(ctx, s.db, s.config, s.log); err != nil {
 		return "", err
 	}
-	if s.queue, err = jobs.New(s.db, quieter(s.log)); err != nil {
+	if s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{}); err != nil {
 		return "", err
 	}
 	// The queue is stopped by stop, after the requests that feed it, not by ctx.

@@ -23,7 +23,8 @@ type Telephone struct {
 }
 
 // lineRate is the rate of every conversation on a telephone line. Wideband would
-// cost several times as much a frame and most trunks do not carry it.
+// cost several times as much a frame and most trunks do not carry it; where a peer
+// has nothing but G.722, the media resamples.
 const lineRate = audio.Rate8k
 
 // farewell is how long a peer may take to agree that a call is over.
@@ -49,7 +50,7 @@ func (t *Telephone) Place(ctx context.Context, trunk parley.Trunk, to, from stri
 		case <-dialling.Done():
 		}
 	}()
-	call, err := t.SIP.Dial(dialling, trunk, sip.Outgoing{To: to, From: from, Media: l.offer(), Hooks: l.hooks()})
+	call, err := t.SIP.Dial(dialling, trunk, sip.Outgoing{To: to, From: from, Media: l.offer(trunk), Hooks: l.hooks()})
 	if err == nil {
 		err = l.connect(call)
 	}
@@ -69,7 +70,7 @@ func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, config convers
 	}
 	defer l.session.Close()
 	result := l.converse(ctx)
-	call, err := in.Answer(l.offer(), l.hooks())
+	call, err := in.Answer(l.offer(in.Trunk), l.hooks())
 	if err == nil {
 		err = l.connect(call)
 	}

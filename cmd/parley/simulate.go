@@ -139,7 +139,7 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, number string, call converse.Config) (result converse.Result, err error) {
+func placeSimulated(ctx context.Context, number string, call converse.Config) (result switchboard.Result, err error) {
 	carrier, err := simulator.Start()
 	if err != nil {
 		return result, err
@@ -161,7 +161,7 @@ func placeSimulated(ctx context.Context, number string, call converse.Config) (r
 	trunk := carrier.Trunk()
 	agent.SetTrunks([]parley.Trunk{trunk})
 	phone := &switchboard.Telephone{SIP: agent, Media: engine, Host: netip.MustParseAddr("127.0.0.1")}
-	return phone.Place(ctx, trunk, number, "+12025550180", call)
+	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: number, From: "+12025550180"}, call)
 }
 
 // showTurns writes what is said, as it is said.
@@ -187,7 +187,7 @@ func ignoreFailure(err error) error {
 }
 
 // report says how the call ended.
-func report(c console, result converse.Result, err error) {
+func report(c console, result switchboard.Result, err error) {
 	if failure, unanswered := errors.AsType[*sip.Failure](err); unanswered {
 		c.printf("Not answered: %s.\n", strings.ReplaceAll(string(failure.Outcome), "_", " "))
 		return

@@ -220,7 +220,9 @@ type worker[K kind] struct {
 	do Do
 }
 
-func (w *worker[K]) Work(ctx context.Context, j *river.Job[job[K]]) error { return w.do(ctx, j.Args.Row) }
+func (w *worker[K]) Work(ctx context.Context, j *river.Job[job[K]]) error {
+	return w.do(ctx, j.Args.Row)
+}
 
 // backoff tries a failed job again after 1, 2, 4, ... seconds, a minute at most.
 type backoff struct{}

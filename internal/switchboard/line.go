@@ -18,6 +18,8 @@ import (
 // happens on it reaches the conversation.
 type line struct {
 	session      *media.Session
+	host         netip.Addr // where the peer is told to send its media
+	signals      Signals
 	conversation *converse.Conversation
 	over         chan struct{} // closed when the conversation has hung up
 	hangUp       sync.Once
@@ -34,6 +36,18 @@ func (l *line) converse(ctx context.Context) <-chan converse.Result {
 	result := make(chan converse.Result, 1)
 	go func() { result <- l.conversation.Run(ctx) }()
 	return result
+}
+
+// hold carries a call through once it has been answered; err is that of one that was not.
+func (l *line) hold(ctx context.Context, call *sip.Call, err error, result <-chan converse.Result) (Result, error) {
+	if err == nil {
+		err = l.connect(call)
+	}
+	if err != nil {
+		l.conversation.Stop(converse.EndNotAnswered)
+		return Result{Result: <-result}, err
+	}
+	return Result{Result: l.finish(ctx, call, result), Line: l.session.Stats()}, nil
 }
 
 // connect gives an answered call its media and begins the conversation.
@@ -64,6 +78,9 @@ func (l *line) start(call *sip.Call) error {
 		return err
 	}
 	l.call = call
+	if l.signals.Answered != nil {
+		l.signals.Answered()
+	}
 	l.conversation.Answered()
 	if l.gone {
 		l.conversation.HungUp()
@@ -86,8 +103,7 @@ func (l *line) finish(ctx context.Context, call *sip.Call, result <-chan convers
 // sound secret too: the keys of SRTP travel in the signalling (RFC 4568), so only there
 // are they worth anything. What a peer offers is answered in kind on every trunk.
 func (l *line) offer(trunk parley.Trunk) sip.Media {
-	local := l.session.Local()
-	m := sip.Media{Address: local.Addr(), Port: local.Port()}
+	m := sip.Media{Address: l.host, Port: l.session.Local().Port()}
 	if trunk.Transport == "tls" {
 		m.Crypto = []sip.Crypto{sip.NewCrypto(1, sip.AESCM128SHA180)}
 	}
@@ -97,6 +113,11 @@ func (l *line) offer(trunk parley.Trunk) sip.Media {
 // hooks bring what happens in the dialog to the conversation.
 func (l *line) hooks() sip.Hooks {
 	return sip.Hooks{
+		Progress: func(p sip.Progress) {
+			if l.signals.Progress != nil {
+				l.signals.Progress(p.Status)
+			}
+		},
 		Media: l.renegotiated,
 		Digit: func(digit byte, _ time.Duration) { l.conversation.Digit(digit) },
 		Ended: l.ended,

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
-	"parley/internal/converse"
 	"parley/internal/media"
 	"parley/internal/sip"
 	"parley/internal/switchboard"
@@ -41,7 +40,7 @@ func selfSigned(t *testing.T) *tls.Config {
 func TestATLSTrunkCarriesSRTP(t *testing.T) {
 	identity := selfSigned(t)
 	offers := make(chan sip.Session, 1)
-	answered := make(chan converse.Result, 1)
+	answered := make(chan switchboard.Result, 1)
 	node := func(incoming func(*switchboard.Telephone, context.Context, *sip.Incoming)) *switchboard.Telephone {
 		phone := &switchboard.Telephone{Host: loopback}
 		var err error
@@ -59,7 +58,7 @@ func TestATLSTrunkCarriesSRTP(t *testing.T) {
 	}
 	callee := node(func(phone *switchboard.Telephone, ctx context.Context, in *sip.Incoming) {
 		offers <- *in.Offer
-		result, err := phone.Answer(ctx, in, assistant(t, func(a *parley.Assistant) {
+		result, err := phone.Answer(ctx, in, switchboard.Signals{}, assistant(t, func(a *parley.Assistant) {
 			a.Type, a.InitialMessage = parley.Inbound, "Acme, good morning."
 		}))
 		if err != nil {
@@ -70,7 +69,7 @@ func TestATLSTrunkCarriesSRTP(t *testing.T) {
 	caller := node(nobody)
 	trunk := parley.Trunk{ID: 2, Address: callee.SIP.Addr("tls").String(), Transport: "tls", CallingFormat: "+e164", MaxChannels: 10, CallsPerSecond: 100}
 	callee.SIP.SetTrunks([]parley.Trunk{{ID: 1, Address: "192.0.2.1", Transport: "tls", AllowedInbound: []string{"127.0.0.1"}, MaxChannels: 10}})
-	_, err := caller.Place(within(t), trunk, "+12025550180", "+12025550100", assistant(t, func(a *parley.Assistant) {
+	_, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: "+12025550180", From: "+12025550100"}, assistant(t, func(a *parley.Assistant) {
 		a.WaitForCustomer, a.InitialMessage = true, "Goodbye then."
 	}))
 	require.NoError(t, err)

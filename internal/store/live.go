@@ -284,3 +284,39 @@ func microsOf(t *time.Time) *int64 {
 	us := t.UnixMicro()
 	return &us
 }
+
+// AssistantOf is the assistant of a call, also when it was deleted since.
+func (s *System) AssistantOf(ctx context.Context, c *parley.Call) (*parley.Assistant, error) {
+	a, err := one(ctx, s.session, "Assistant", scanAssistant, "SELECT "+assistantColumns+" FROM assistants WHERE user_id = ? AND id = ?", c.UserID, c.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	return a, s.Tenant(c.UserID).loadTools(ctx, []*parley.Assistant{a})
+}
+
+// InboundAssistant is who answers a number: of the owner of the trunk it was called by
+// or, with no owner, of the first user who has it. Without one it is a not-found error.
+func (s *System) InboundAssistant(ctx context.Context, owner parley.ID, number string) (*parley.Assistant, *parley.PhoneNumber, error) {
+	n, err := one(ctx, s.session, "Phone number", scanNumber, "SELECT "+numberColumns+` FROM phone_numbers n
+		WHERE n.phone_number = ? AND (? = 0 OR n.user_id = ?) AND n.type_label <> 'Caller ID'
+		ORDER BY (SELECT COUNT(*) FROM assistants a WHERE a.phone_number_id = n.id AND a.type = 'inbound' AND a.deleted_at IS NULL) DESC, n.id LIMIT 1`, number, owner, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := one(ctx, s.session, "Assistant", scanAssistant,
+		"SELECT "+assistantColumns+" FROM assistants WHERE phone_number_id = ? AND type = 'inbound' AND deleted_at IS NULL", n.ID)
+	if err != nil {
+		return nil, n, err
+	}
+	return a, n, s.Tenant(a.UserID).loadTools(ctx, []*parley.Assistant{a})
+}
+
+// Trunks are everybody's SIP trunks.
+func (s *System) Trunks(ctx context.Context) ([]parley.Trunk, error) {
+	return list(ctx, s.session, s.db.scanTrunk, "SELECT "+trunkColumns+" FROM sip_trunks ORDER BY id")
+}
+
+// Trunk is anybody's SIP trunk; inside a transaction it is locked until the end.
+func (s *System) Trunk(ctx context.Context, id parley.ID) (*parley.Trunk, error) {
+	return one(ctx, s.session, "SIP trunk", s.db.scanTrunk, "SELECT "+trunkColumns+" FROM sip_trunks WHERE id = ?"+s.forUpdate(), id)
+}

@@ -17,6 +17,9 @@ const (
 	Limit     Code = "limit"     // a limit of the user's plan
 	Conflict  Code = "conflict"  // the resource is in use or in another state
 	Forbidden Code = "forbidden" // the operator's policy does not allow it
+	Payment   Code = "payment"   // a limit of what may be spent
+	TooMany   Code = "too_many"  // a limit of how much at once
+	Reused    Code = "reused"    // an Idempotency-Key that stands for another request
 )
 
 // Error is a failure meant for a user's eyes: its message names what is wrong and
@@ -25,6 +28,8 @@ type Error struct {
 	Code    Code
 	Message string
 	Fields  FieldErrors // what is wrong with each field, for Invalid
+
+	RetryAfter int // seconds, for TooMany
 }
 
 func (e *Error) Error() string { return e.Message }

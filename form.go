@@ -39,6 +39,7 @@ type Rule struct {
 	ReadOnly  bool           // never bound from a request
 	WriteOnly bool           // never shown in the record
 	OnUpdate  bool           // bound on update only
+	Absent    bool           // left out of the record when it is null
 	Min, Max  float64        // of a number; of the length of a text or list (Min only with Max)
 	In        []string       // the allowed words
 	Words     []Word         // the request name's own vocabulary, where it differs from the stored one

@@ -80,3 +80,40 @@ func longestPrefix(number string, prefixes []string) (longest string, found bool
 	}
 	return longest, found
 }
+
+// CallCaps are the limits of an account. A limit of 0 is none.
+type CallCaps struct {
+	Parallel      int   // calls at once, those that wait to be placed too
+	PerSecond     int   // calls begun within a second
+	MinutesPerDay int   // of conversation, since midnight UTC
+	SpendPerDay   Money // since midnight UTC
+}
+
+// Load is what an account has under way.
+type Load struct {
+	Live    int // calls at once
+	Begun   int // calls within the last second
+	Seconds int64
+	Spent   Money
+}
+
+// Admit refuses a call that would go beyond a limit, and says which.
+func (c CallCaps) Admit(now Load) error {
+	switch {
+	case c.SpendPerDay > 0 && now.Spent >= c.SpendPerDay:
+		return &Error{Code: Payment, Message: fmt.Sprintf("The account's spend limit of %g a day is reached. It begins anew at midnight UTC.", c.SpendPerDay.Float())}
+	case c.MinutesPerDay > 0 && now.Seconds >= int64(c.MinutesPerDay)*60:
+		return &Error{Code: Payment, Message: fmt.Sprintf("The account's limit of %d minutes a day is reached. It begins anew at midnight UTC.", c.MinutesPerDay)}
+	case c.Parallel > 0 && now.Live >= c.Parallel:
+		return &Error{Code: TooMany, Message: fmt.Sprintf("The account has its %d calls at once. Try again when one has ended.", c.Parallel), RetryAfter: 5}
+	case c.PerSecond > 0 && now.Begun >= c.PerSecond:
+		return &Error{Code: TooMany, Message: fmt.Sprintf("The account may begin %d calls a second.", c.PerSecond), RetryAfter: 1}
+	default:
+		return nil
+	}
+}
+
+// ErrDoNotCall is the refusal of a number whose owner asked not to be called.
+func ErrDoNotCall() *Error {
+	return &Error{Code: Forbidden, Message: "The number is on the do-not-call list."}
+}

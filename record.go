@@ -8,13 +8,18 @@ import (
 )
 
 // AppendRecord writes the record of a resource as its owner sees it: every field
-// of the table but the write-only ones, in the table's order.
+// of the table but the write-only ones and those that are absent when they are null,
+// in the table's order.
 func (f Form[T]) AppendRecord(b []byte, of *T) ([]byte, error) {
 	b = append(b, '{')
 	first := true
 	for i := range f {
 		field := &f[i]
 		if field.WriteOnly {
+			continue
+		}
+		at := field.At(of)
+		if field.Absent && reflect.ValueOf(at).Elem().IsNil() {
 			continue
 		}
 		if !first {
@@ -25,7 +30,7 @@ func (f Form[T]) AppendRecord(b []byte, of *T) ([]byte, error) {
 		b = append(b, field.Name...)
 		b = append(b, '"', ':')
 		var err error
-		if b, err = appendValue(b, field.At(of)); err != nil {
+		if b, err = appendValue(b, at); err != nil {
 			return nil, err
 		}
 	}
@@ -140,7 +145,7 @@ func appendList[T any](b []byte, list []T, each func([]byte, *T) ([]byte, error)
 type FieldDoc struct {
 	Name     string
 	Request  string
-	Type     string // a JSON type of a request: string, integer, number, boolean, object, array
+	Type     string // a JSON type of a request: string, integer, number, boolean, object, array; any for whatever a user sends
 	Shown    string // the JSON type in the record, where it differs
 	Items    string // the JSON type of a list's elements
 	ID       bool   // an id, or a list of them: strings of digits are accepted too
@@ -190,6 +195,8 @@ func jsonType(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return "string"
+	case t.Kind() == reflect.Interface:
+		return "any"
 	case t.Kind() == reflect.Bool:
 		return "boolean"
 	case t.Kind() == reflect.Int, t.Kind() == reflect.Int64:

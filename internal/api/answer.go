@@ -60,6 +60,15 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// statusOf are the statuses of failures that are not 422.
+var statusOf = map[parley.Code]int{
+	parley.NotFound:  http.StatusNotFound,
+	parley.Forbidden: http.StatusForbidden,
+	parley.Payment:   http.StatusPaymentRequired,
+	parley.TooMany:   http.StatusTooManyRequests,
+	parley.Reused:    http.StatusConflict,
+}
+
 // problem is the answer to an error that is meant for the user.
 func problem(err error) (status int, body []byte, ok bool) {
 	e, ok := errors.AsType[*parley.Error](err)
@@ -67,8 +76,15 @@ func problem(err error) (status int, body []byte, ok bool) {
 		return 0, nil, false
 	}
 	status = http.StatusUnprocessableEntity
-	if e.Code == parley.NotFound {
-		status = http.StatusNotFound
+	if other, ok := statusOf[e.Code]; ok {
+		status = other
+	}
+	if e.Code == parley.TooMany {
+		return status, encode(struct {
+			Message    string `json:"message"`
+			RetryAfter int    `json:"retry_after"`
+			Reason     string `json:"reason"`
+		}{"Too Many Attempts.", e.RetryAfter, e.Message}), true
 	}
 	if e.Fields == nil {
 		return status, encode(map[string]string{"message": e.Message}), true

@@ -88,21 +88,29 @@ func schemas() object {
 			"limits": closed(object{"tools": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
 				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"}})}),
 		"Message":         closed(object{"message": object{"type": "string"}}),
-		"TooManyAttempts": closed(object{"message": object{"type": "string", "const": "Too Many Attempts."}, "retry_after": object{"type": "integer"}}),
+		"TooManyAttempts": object{"type": "object", "required": []string{"message", "retry_after"}, "additionalProperties": false, "properties": object{
+			"message": object{"type": "string", "const": "Too Many Attempts."}, "retry_after": object{"type": "integer"},
+			"reason": object{"type": "string", "description": "Which limit of the account it is; not sent for the rate of requests."}}},
 		"Invalid": closed(object{"message": object{"type": "string"},
 			"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}}),
 	}
 }
 
-// recordSchema is a record as lists and look-ups show it: every field, always.
+// recordSchema is a record as lists and look-ups show it: every field, always, but
+// those that are absent when they have no value.
 func recordSchema(fields []parley.FieldDoc) object {
-	properties := object{}
+	properties, always := object{}, []string{}
 	for _, f := range fields {
 		if f.Rule.WriteOnly {
 			continue
 		}
+		if !f.Rule.Absent {
+			always = append(always, f.Name)
+		}
 		p := object{"type": f.Type}
 		switch {
+		case f.Type == "any":
+			p = object{}
 		case f.Shown == "string":
 			p = object{"type": "string", "pattern": `^[0-9]+\.[0-9]{2}$`}
 		case f.Shown == "integer":
@@ -117,12 +125,24 @@ func recordSchema(fields []parley.FieldDoc) object {
 			p["enum"] = f.Rule.In
 		}
 		describe(p, f)
-		if f.Nullable {
+		if f.Nullable && !f.Rule.Absent {
 			p["type"] = []string{f.Type, "null"}
+			if words, ok := p["enum"].([]string); ok {
+				p["enum"] = append(anyOf(words), nil)
+			}
 		}
 		properties[f.Name] = p
 	}
-	return closed(properties)
+	schema := closed(properties)
+	schema["required"] = always
+	return schema
+}
+
+func anyOf(words []string) (values []any) {
+	for _, word := range words {
+		values = append(values, word)
+	}
+	return values
 }
 
 func describe(p object, f parley.FieldDoc) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -152,6 +153,9 @@ func (s *Server) call(w *answerWriter, r *http.Request, route Route) {
 // with nothing but that it happened.
 func (s *Server) fail(w *answerWriter, r *http.Request, route Route, err error) {
 	if status, body, ok := problem(err); ok {
+		if e, limited := errors.AsType[*parley.Error](err); limited && e.RetryAfter > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfter))
+		}
 		w.json(status, body)
 		return
 	}

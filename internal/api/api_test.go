@@ -195,6 +195,7 @@ func TestTheDocumentsExamplesWork(t *testing.T) {
 	s.want(201, "POST", "/user/tools", aTool)
 	s.want(201, "POST", "/user/assistant", anAssistant(""))
 	s.want(201, "POST", "/user/phone-numbers/sip-trunks", `{"sip_address":"sip.example.com"}`)
+	s.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550108"}`)
 	raw, err := json.Marshal(api.Document("test"))
 	require.NoError(t, err)
 	var document struct {

@@ -119,14 +119,10 @@ func pageAssistants(ctx context.Context, rq *request) (*reply, error) {
 	return ok(rq.server.paginate(rq.Request, q.paging, items, len(all), total), nil)
 }
 
-// maxBare is how many items a list without pages holds.
-const maxBare = 1000
-
 func listAssistants(f store.AssistantFilter) func(context.Context, *request) (*reply, error) {
 	return func(ctx context.Context, rq *request) (*reply, error) {
 		all, total, err := rq.tenant.Assistants(ctx, f, maxBare, 0)
-		items, err := records(parley.AssistantForm, all, err)
-		return &reply{status: http.StatusOK, body: items, header: http.Header{"X-Total-Count": {strconv.Itoa(total)}}}, err
+		return counted(parley.AssistantForm, all, total, err)
 	}
 }
 

@@ -77,6 +77,7 @@ func schemas() object {
 		"OwnPhoneNumber": recordSchema(parley.OwnNumberForm.Describe()),
 		"SIPTrunk":       recordSchema(parley.TrunkForm.Describe()),
 		"APIKey":         recordSchema(parley.TokenForm.Describe()),
+		"DoNotCall":      recordSchema(parley.DoNotCallForm.Describe()),
 		"Voice":          recordSchema(voiceForm.Describe()),
 		"Model":          recordSchema(modelForm.Describe()),
 		"Language":       recordSchema(languageForm.Describe()),

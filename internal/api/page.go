@@ -61,6 +61,22 @@ func pagingFields[T any](at func(*T) *paging, perPage int) parley.Form[T] {
 	}
 }
 
+// maxBare is how many items a list without pages holds.
+const maxBare = 1000
+
+// bareFields are the query fields of a list that is a bare array and yet has pages.
+func bareFields[T any](at func(*T) *paging) parley.Form[T] {
+	fields := pagingFields(at, maxBare)
+	fields[0].Max = maxBare
+	return fields
+}
+
+// counted is a bare array that is a part of a list: a header says how long that is.
+func counted[T any](form parley.Form[T], part []T, total int, err error) (*reply, error) {
+	items, err := records(form, part, err)
+	return &reply{status: http.StatusOK, body: items, header: http.Header{"X-Total-Count": {strconv.Itoa(total)}}}, err
+}
+
 // paginate wraps the items of one page. Its addresses keep the other parameters of the query.
 func (s *Server) paginate(r *http.Request, p paging, items []byte, count, total int) []byte {
 	path := s.baseURL(r) + r.URL.Path

@@ -38,7 +38,7 @@ type Route struct {
 
 // Routes is every endpoint of the API.
 func Routes() []Route {
-	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes())
+	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), doNotCallRoutes())
 }
 
 // request is a call of an endpoint by an authenticated user.

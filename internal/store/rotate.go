@@ -10,6 +10,7 @@ import (
 var sealedColumns = []struct{ table, column string }{
 	{"tools", "headers"},
 	{"sip_trunks", "sip_password"},
+	{"secrets", "secret"},
 }
 
 // resealBatch keeps each transaction of Reseal short beside a running server.

@@ -38,7 +38,7 @@ type Route struct {
 
 // Routes is every endpoint of the API.
 func Routes() []Route {
-	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), doNotCallRoutes())
+	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), callRoutes(), doNotCallRoutes())
 }
 
 // request is a call of an endpoint by an authenticated user.
@@ -55,6 +55,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	stream func(http.ResponseWriter, *http.Request) // instead of a body
 }
 
 // id is the id in the path. One that is no number is one that does not exist.
@@ -146,6 +147,11 @@ func (s *Server) call(w *answerWriter, r *http.Request, route Route) {
 		return
 	}
 	maps.Copy(w.Header(), answer.header)
+	if answer.stream != nil {
+		w.status = answer.status
+		answer.stream(w.ResponseWriter, r)
+		return
+	}
 	w.json(answer.status, answer.body)
 }
 

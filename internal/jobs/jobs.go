@@ -37,7 +37,7 @@ type Work struct {
 	Deliver Do // one attempt of a webhook delivery
 
 	// Conclude ends a call whose node has died, in the transaction that takes it from it.
-	Conclude func(*store.System, *parley.Call) error
+	Conclude func(context.Context, *store.System, *parley.Call) error
 	// Lost is told that this node was taken for dead: what it held is not its own any more.
 	Lost func()
 }
@@ -85,7 +85,8 @@ func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
 	add(workers, queues, worker[delivering]{do: work.Deliver}, deliverQueue, 100)
 	config := &river.Config{
 		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
-		PollOnly: true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
+		SkipUnknownJobCheck: true, // another node may have who this one has not
+		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
 		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{},
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return job[tidying]{}, nil }, nil),

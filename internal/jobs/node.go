@@ -59,7 +59,7 @@ func (q *Queue) Bury(ctx context.Context) {
 			if q.work.Conclude == nil {
 				return nil
 			}
-			return q.work.Conclude(s, c)
+			return q.work.Conclude(ctx, s, c)
 		})
 		if err == nil {
 			q.log.Warn("took over from a node that died", "node", node)

@@ -206,19 +206,38 @@ func (s session) addEvents(ctx context.Context, events []parley.CallEvent) error
 	return nil
 }
 
-// DeleteCall removes a call that has ended, and returns what it was: its recording is
-// the caller's to delete.
-func (t *Tenant) DeleteCall(ctx context.Context, id parley.ID) (call *parley.Call, err error) {
-	err = t.Tx(ctx, func(t *Tenant) error {
-		if call, err = t.Call(ctx, id); err != nil {
+// DeleteCall removes a call that has ended with everything of it. The recording goes
+// first: no row must be left to say where an orphan is from.
+func (t *Tenant) DeleteCall(ctx context.Context, id parley.ID, recordings Recordings) error {
+	return t.Tx(ctx, func(t *Tenant) error {
+		call, err := t.Call(ctx, id)
+		if err != nil {
 			return err
 		}
 		if !call.Status.Final() {
 			return &parley.Error{Code: parley.Conflict, Message: "The call has not ended yet. Hang it up first, and delete it when it is completed."}
 		}
+		if err := recordings.Delete(call.Recording); err != nil {
+			return err
+		}
 		return t.removeCall(ctx, id)
 	})
-	return call, err
+}
+
+// Caller is an assistant and the line it calls from, nil without one. Neither is locked.
+func (t *Tenant) Caller(ctx context.Context, assistant parley.ID) (*parley.Assistant, *parley.PhoneNumber, error) {
+	a, err := one(ctx, t.session, "Assistant", scanAssistant, "SELECT "+assistantColumns+" FROM assistants WHERE user_id = ? AND id = ? AND deleted_at IS NULL", t.user, assistant)
+	if err != nil || a.PhoneNumberID == nil {
+		return a, nil, err
+	}
+	line, err := one(ctx, t.session, "Phone number", scanNumber, "SELECT "+numberColumns+" FROM phone_numbers n WHERE n.user_id = ? AND n.id = ?", t.user, *a.PhoneNumberID)
+	return a, line, err
+}
+
+// HasTrunk says whether the user has a SIP trunk.
+func (t *Tenant) HasTrunk(ctx context.Context) (bool, error) {
+	n, err := t.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sip_trunks WHERE user_id = ? LIMIT 1) AS some", t.user)
+	return n > 0, err
 }
 
 // removeCall removes a call with everything that belongs to it.

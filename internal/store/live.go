@@ -320,3 +320,9 @@ func (s *System) Trunks(ctx context.Context) ([]parley.Trunk, error) {
 func (s *System) Trunk(ctx context.Context, id parley.ID) (*parley.Trunk, error) {
 	return one(ctx, s.session, "SIP trunk", s.db.scanTrunk, "SELECT "+trunkColumns+" FROM sip_trunks WHERE id = ?"+s.forUpdate(), id)
 }
+
+// Release takes a call from the node that holds it.
+func (s *System) Release(ctx context.Context, id parley.ID) error {
+	_, err := s.exec(ctx, "UPDATE calls SET node = NULL WHERE id = ?", id)
+	return err
+}

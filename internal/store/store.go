@@ -119,6 +119,9 @@ func (db *DB) Ping(ctx context.Context) error {
 // Options is how the database was opened.
 func (db *DB) Options() Options { return db.options }
 
+// Keys are what seals and signs.
+func (db *DB) Keys() *Keys { return db.keys }
+
 // Postgres says which of the two databases this is.
 func (db *DB) Postgres() bool { return db.postgres }
 

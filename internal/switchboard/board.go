@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -38,7 +39,7 @@ type Config struct {
 
 	Policy     parley.NumberPolicy
 	Rates      *parley.Rates
-	Recordings string // the folder
+	Recordings store.Recordings
 	MaxCalls   int    // of this node at once
 	Notice     string // spoken first in every call; recording begins after it
 	OptOutHint string
@@ -50,7 +51,7 @@ type Board struct {
 	Config
 	queue    *jobs.Queue
 	scribe   *scribe
-	running  sync.WaitGroup // live calls
+	running  sync.WaitGroup // a count for each seat that is taken
 	loops    sync.WaitGroup
 	stopping context.CancelFunc
 
@@ -147,13 +148,16 @@ func (b *Board) sit() bool {
 		return false
 	}
 	b.seats++
+	b.running.Add(1)
 	return true
 }
 
+// rise gives a seat back.
 func (b *Board) rise() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seats--
+	b.running.Done()
 }
 
 // hold makes a call live. Its context ends when the node ends the call.
@@ -166,12 +170,13 @@ func (b *Board) hold(ctx context.Context, id parley.ID) (context.Context, *liveC
 	return ctx, l
 }
 
+// drop lets go of a call that is over, and of its seat.
 func (b *Board) drop(id parley.ID, l *liveCall) {
 	l.cancel()
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	delete(b.live, id)
-	b.seats--
+	b.mu.Unlock()
+	b.rise()
 }
 
 // Drain takes no new calls and lets those that are up go on until ctx ends; then it ends
@@ -226,7 +231,7 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 	}
 	config.Assistant = *a
 	config.Call = converse.Facts{
-		CallID: callName(c.ID), CustomerPhone: c.CustomerNumber, AssistantPhone: c.AssistantNumber,
+		CallID: strconv.FormatInt(c.ID, 10), CustomerPhone: c.CustomerNumber, AssistantPhone: c.AssistantNumber,
 		Direction: c.Type, Variables: merged(a.Variables, c.Variables),
 	}
 	config.RunTool = b.runTool(c, a)
@@ -241,9 +246,6 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 	}
 	return config, r, nil
 }
-
-// callID is how tools, webhooks and prompts name a call.
-func callName(id parley.ID) string { return itoa(id) }
 
 // runTool is how a conversation runs the tools of its assistant.
 func (b *Board) runTool(c *parley.Call, a *parley.Assistant) func(context.Context, string, map[string]any) (string, error) {

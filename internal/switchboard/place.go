@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strconv"
 	"time"
 
 	"parley"
@@ -19,8 +18,6 @@ const (
 	// patience is how long a call waits for room before it counts as failed.
 	patience = time.Minute
 )
-
-func itoa(id parley.ID) string { return strconv.FormatInt(id, 10) }
 
 // merged puts the variables of a call over those of its assistant.
 func merged(under, over parley.Object) map[string]any {
@@ -46,10 +43,10 @@ func (b *Board) Dial(ctx context.Context, id parley.ID) error {
 		return err
 	}
 	callCtx, l := b.hold(ctx, c.ID)
-	b.running.Go(func() {
+	go func() {
 		defer b.drop(c.ID, l)
 		b.place(callCtx, l, c, a, trunk)
-	})
+	}()
 	return nil
 }
 

@@ -20,11 +20,9 @@ type scribe struct {
 	node string
 	log  *slog.Logger
 
+	writing sync.Mutex // keeps the steps of a call in their order
 	mu      sync.Mutex
 	steps   []store.Step
-	taken   int // steps that were handed over so far
-	written int // steps that are written, or given up
-	wake    *sync.Cond
 	ready   chan struct{}
 	answers map[parley.ID]time.Time // when a call was answered: turns are timed from then
 }
@@ -33,16 +31,13 @@ type scribe struct {
 const writeEvery = 50 * time.Millisecond
 
 func newScribe(db *store.DB, node string, log *slog.Logger) *scribe {
-	s := &scribe{db: db, node: node, log: log, ready: make(chan struct{}, 1), answers: map[parley.ID]time.Time{}}
-	s.wake = sync.NewCond(&s.mu)
-	return s
+	return &scribe{db: db, node: node, log: log, ready: make(chan struct{}, 1), answers: map[parley.ID]time.Time{}}
 }
 
 func (s *scribe) add(step store.Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps = append(s.steps, step)
-	s.taken++
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -119,11 +114,11 @@ func (s *scribe) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.write(context.WithoutCancel(ctx))
+			s.sync(context.WithoutCancel(ctx))
 			return
 		case <-s.ready:
 		}
-		s.write(ctx)
+		s.sync(ctx)
 		gather := time.NewTimer(writeEvery)
 		select {
 		case <-ctx.Done():
@@ -133,9 +128,11 @@ func (s *scribe) run(ctx context.Context) {
 	}
 }
 
-// write hands everything gathered to the database. What it refuses twice is given up: a
+// sync writes everything noted so far. What the database refuses twice is given up: a
 // timeline with a gap is better than a call that waits for one.
-func (s *scribe) write(ctx context.Context) {
+func (s *scribe) sync(ctx context.Context) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	steps := s.steps
 	s.steps = nil
@@ -149,19 +146,5 @@ func (s *scribe) write(ctx context.Context) {
 	}
 	if err != nil {
 		s.log.Error("steps of calls could not be written", "steps", len(steps), "error", err)
-	}
-	s.mu.Lock()
-	s.written += len(steps)
-	s.wake.Broadcast()
-	s.mu.Unlock()
-}
-
-// sync returns when everything noted before is written.
-func (s *scribe) sync(ctx context.Context) {
-	s.write(ctx) // at once, not when the others have gathered
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for upTo := s.taken; s.written < upTo; {
-		s.wake.Wait()
 	}
 }

@@ -30,6 +30,8 @@ type Config struct {
 	TrustedProxies []string `name:"trusted-proxies" env:"PARLEY_TRUSTED_PROXIES" help:"Addresses or networks of the proxies whose X-Forwarded headers are believed."`
 	StopTimeoutSec int      `name:"stop-timeout-seconds" env:"PARLEY_STOP_TIMEOUT_SECONDS" default:"20" help:"How long requests and jobs may take to finish when the server stops."`
 
+	Telephony
+
 	proxies []netip.Prefix
 }
 
@@ -67,7 +69,7 @@ func (c *Config) validate() error {
 		}
 		c.proxies = append(c.proxies, network)
 	}
-	return nil
+	return c.Telephony.validate()
 }
 
 // keyFile is where the key is kept when it is not set.

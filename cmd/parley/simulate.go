@@ -74,16 +74,8 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call
 		if err != nil {
 			return err
 		}
-		voice, err := tenant.Voice(ctx, a.VoiceID)
-		if err != nil {
-			return err
-		}
-		model, err := tenant.Model(ctx, a.LLMModelID)
-		if err != nil {
-			return err
-		}
-		call = sandboxed(a, voice, model)
-		return nil
+		call, err = equipment(db)(ctx, a)
+		return err
 	})
 	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + s.Callee, AssistantPhone: "+12025550180", Direction: parley.Outbound, Variables: map[string]any{}}
 	for name, value := range s.Variable {
@@ -92,12 +84,29 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call
 	return call, err
 }
 
+// equipment gives assistants their providers.
+func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.Config, error) {
+	p, ambience := sandbox.New(sandbox.Options{}), audio.NewAmbience(1)
+	return func(ctx context.Context, a *parley.Assistant) (converse.Config, error) {
+		tenant := db.Tenant(a.UserID)
+		voice, err := tenant.Voice(ctx, a.VoiceID)
+		if err != nil {
+			return converse.Config{}, err
+		}
+		model, err := tenant.Model(ctx, a.LLMModelID)
+		if err != nil {
+			return converse.Config{}, err
+		}
+		c := sandboxed(p, a, voice, model)
+		c.Ambience = ambience
+		return c, nil
+	}
+}
+
 // sandboxed gives an assistant the sandbox's providers.
-func sandboxed(a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
-	p := sandbox.New(sandbox.Options{})
+func sandboxed(p *sandbox.Provider, a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
 	return converse.Config{
 		Assistant:    *a,
-		Ambience:     audio.NewAmbience(1),
 		Transcribers: []converse.Provider[converse.Transcriber]{{Name: parley.Sandbox, Use: p.Transcriber()}},
 		Models:       []converse.Provider[converse.Model]{{Name: parley.Sandbox, Key: model.Key, Use: p.Model()}},
 		Speakers:     []converse.Provider[converse.Speaker]{{Name: parley.Sandbox, Key: voice.Key, Use: p.Speaker()}},

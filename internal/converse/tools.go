@@ -139,11 +139,11 @@ func (t *toolbox) same(key string) *toolRun {
 func (c *Conversation) runTool(r *reply, name string, arguments map[string]any, key string) *toolRun {
 	run := &toolRun{ToolRun: ToolRun{Name: name, Arguments: arguments, Started: c.sinceAnswer(c.now)}, key: key, turn: c.tools.turn, running: true}
 	c.tools.all = append(c.tools.all, run)
-	maps.Copy(c.tools.collected, arguments)
 	if do, ok := c.tools.builtin[name]; ok {
 		do(c, r, run)
 		return run
 	}
+	maps.Copy(c.tools.collected, arguments)
 	limit := c.tools.limits[name]
 	run.watch = time.AfterFunc(limit, func() {
 		c.inbox.post(func() {

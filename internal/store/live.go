@@ -326,3 +326,8 @@ func (s *System) Release(ctx context.Context, id parley.ID) error {
 	_, err := s.exec(ctx, "UPDATE calls SET node = NULL WHERE id = ?", id)
 	return err
 }
+
+// UnfinishedCalls counts the calls that have ended and are not completed.
+func (s *System) UnfinishedCalls(ctx context.Context) (int64, error) {
+	return s.number(ctx, "SELECT COUNT(*) FROM calls WHERE status IN ('ended', 'ended_by_customer', 'ended_by_assistant')")
+}

@@ -163,9 +163,8 @@ func (b *Board) unanswered(c *parley.Call, result Result, err error, l *liveCall
 		}
 	}
 	c.EndReason = &reason
-	if reason.Fault() == parley.FaultCallee {
-		customer := "customer"
-		c.EndedBy = &customer
+	if reason.Fault() == parley.FaultCallee || reason.Fault() == parley.FaultCarrier {
+		c.EndedBy = nil // there was nothing to end
 	}
 	// A provider that worked for nothing is paid all the same.
 	b.charge(c, 0, result.Usage, "")

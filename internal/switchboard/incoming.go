@@ -96,6 +96,6 @@ func (b *Board) answer(ctx, ringing context.Context, l *liveCall, in *sip.Incomi
 		b.end(ctx, c, a, r, Result{}, failed(parley.EndInternal, err), l)
 		return
 	}
-	result, err := b.Telephone.Answer(ctx, in, Signals{Answered: b.signals(c).Answered}, config)
+	result, err := b.Telephone.Answer(ctx, in, b.signals(c), config)
 	b.end(ctx, c, a, r, result, err, l)
 }

@@ -169,6 +169,11 @@ func (l *line) Transfer(ctx context.Context, number string) error {
 	if call == nil {
 		return errors.New("the call has not been answered")
 	}
+	if l.signals.MayTransfer != nil {
+		if err := l.signals.MayTransfer(number); err != nil {
+			return err
+		}
+	}
 	return call.Transfer(ctx, number)
 }
 

@@ -192,7 +192,8 @@ func (b *Board) signals(c *parley.Call) Signals {
 			b.scribe.note(c.ID, parley.EventSIP, parley.Object{"status": status})
 			b.scribe.status(c.ID, parley.CallRinging)
 		},
-		Answered: func() { b.scribe.status(c.ID, parley.CallInProgress) },
+		Answered:    func() { b.scribe.status(c.ID, parley.CallInProgress) },
+		MayTransfer: b.Policy.Check, // a transfer is a call that somebody pays for, too
 	}
 }
 

@@ -38,6 +38,9 @@ type Attempt struct {
 type Signals struct {
 	Progress func(status int) // the carrier said so, before the answer
 	Answered func()
+	// MayTransfer is asked before the customer is handed over to another number; nil: to
+	// every one.
+	MayTransfer func(number string) error
 }
 
 // Result is what remains of a call: of its conversation, and of its line.

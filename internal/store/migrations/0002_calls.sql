@@ -58,6 +58,7 @@ CREATE INDEX calls_user_campaign ON calls (user_id, campaign_id, created_at, id)
 CREATE INDEX calls_lead ON calls (lead_id) WHERE lead_id IS NOT NULL;
 -- Few calls are live at once, however many there have been.
 CREATE INDEX calls_live ON calls (user_id, sip_trunk_id) WHERE status IN ('initiated', 'ringing', 'in-progress');
+CREATE INDEX calls_unfinished ON calls (id) WHERE status IN ('ended', 'ended_by_customer', 'ended_by_assistant');
 CREATE INDEX calls_held ON calls (node) WHERE node IS NOT NULL;
 -- An attempt of a lead is one call, whoever claims it.
 CREATE UNIQUE INDEX calls_attempt ON calls (lead_id, lead_attempt, lead_contact) WHERE lead_id IS NOT NULL;

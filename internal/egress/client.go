@@ -38,6 +38,8 @@ type Client struct {
 	// answered for when it has passed, however early that was known: a user
 	// must not learn from the time what Parley's own network looks like.
 	reach time.Duration
+	// deliver and ask bound a whole delivery, and one whose answer counts.
+	deliver, ask time.Duration
 }
 
 // reach is for a far network and one lost packet, and short beside a caller's patience.
@@ -50,7 +52,7 @@ func newClient(config Config, reach time.Duration, resolver *net.Resolver) *Clie
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{userAgent: strings.TrimSuffix("Parley/"+config.Version, "/"), reach: reach}
+	c := &Client{userAgent: strings.TrimSuffix("Parley/"+config.Version, "/"), reach: reach, deliver: deliveryLimit, ask: askLimit}
 	open := &net.Dialer{Timeout: reach, KeepAlive: 30 * time.Second, Resolver: resolver}
 	guarded := *open
 	guarded.Control = func(network, address string, _ syscall.RawConn) error {

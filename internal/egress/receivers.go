@@ -63,7 +63,7 @@ func (r *Receivers) Admit(name string) (done func(Attempt), wait time.Duration) 
 	}
 	if x.onTheWay >= x.room {
 		// The longer nothing has moved, the less it helps to ask often.
-		return nil, min(max(now.Sub(x.moved), leastWait), mostWait)
+		return nil, min(max(now.Sub(x.moved), leastWait<<min(x.strain, 4)), mostWait)
 	}
 	if x.onTheWay == 0 {
 		x.moved = now

@@ -42,7 +42,7 @@ const (
 
 // Deliver tries once to deliver a message. A 2xx is success, whatever follows it.
 func (c *Client) Deliver(ctx context.Context, d Delivery) Attempt {
-	attempt, a := c.post(ctx, d, deliveryLimit, mostStored)
+	attempt, a := c.post(ctx, d, c.deliver, mostStored)
 	attempt.Answer = keepable(a.body)
 	return attempt
 }
@@ -51,7 +51,7 @@ func (c *Client) Deliver(ctx context.Context, d Delivery) Attempt {
 // caller waits on the line, so that a late answer, like a broken one, is none: then
 // the variables are nil.
 func (c *Client) Ask(ctx context.Context, d Delivery) (variables map[string]any, attempt Attempt) {
-	attempt, a := c.post(ctx, d, askLimit, mostAnswer)
+	attempt, a := c.post(ctx, d, c.ask, mostAnswer)
 	attempt.Answer = keepable(a.body[:min(len(a.body), mostStored)])
 	if !attempt.Delivered() || a.truncated || a.broken {
 		return nil, attempt

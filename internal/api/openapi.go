@@ -87,7 +87,7 @@ func schemas() object {
 			"total_balance": object{"type": "number"},
 			"limits": closed(object{"tools": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
 				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"}})}),
-		"Message":         closed(object{"message": object{"type": "string"}}),
+		"Message": closed(object{"message": object{"type": "string"}}),
 		"TooManyAttempts": object{"type": "object", "required": []string{"message", "retry_after"}, "additionalProperties": false, "properties": object{
 			"message": object{"type": "string", "const": "Too Many Attempts."}, "retry_after": object{"type": "integer"},
 			"reason": object{"type": "string", "description": "Which limit of the account it is; not sent for the rate of requests."}}},

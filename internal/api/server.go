@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley"
 	"parley/internal/store"
 )
 
@@ -23,6 +24,13 @@ type Config struct {
 	RatePerAddress int            // requests a second; 0: no limit
 	TrustedProxies []netip.Prefix // whose X-Forwarded headers are believed
 	Version        string
+
+	// CanDial says whether a campaign has a line to call from; nil: every one has.
+	CanDial func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error)
+	// HangUp ends the running calls of a campaign, in the transaction that stops it.
+	HangUp func(context.Context, *store.Tenant, parley.ID) error
+	// Preview is what a campaign would do if it ran now.
+	Preview func(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error)
 }
 
 // Server answers the API, its reference page, and the operator's probes.

@@ -80,7 +80,9 @@ func (t *Tenant) settleLead(ctx context.Context, l *parley.Lead) error {
 	if l.AllowDuplicate {
 		return nil
 	}
-	others, err := t.number(ctx, "SELECT COUNT(*) FROM leads WHERE user_id = ? AND phone_number = ? AND campaign_id = ? AND id <> ?", t.user, l.PhoneNumber, l.CampaignID, l.ID)
+	// A lead that keeps its number keeps its place, whoever was added beside it.
+	others, err := t.number(ctx, `SELECT COUNT(*) FROM leads WHERE user_id = ? AND phone_number = ? AND campaign_id = ?
+		AND NOT EXISTS (SELECT 1 FROM leads own WHERE own.id = ? AND own.phone_number = ?)`, t.user, l.PhoneNumber, l.CampaignID, l.ID, l.PhoneNumber)
 	if err == nil && others > 0 {
 		return refuseDuplicate()
 	}

@@ -271,6 +271,24 @@ func (c *Campaign) Complete(left int) bool {
 	return true
 }
 
+// Forecast is what a campaign would do if it ran now.
+type Forecast struct {
+	Now   int            // leads called at once
+	Later int            // called when what holds them is over
+	Never int            // not called, unless something is changed
+	Why   map[string]int // what keeps the others
+	First *time.Time     // when the first of those later is called; nil: as soon as there is room
+}
+
+// ForecastForm is the table of a forecast.
+var ForecastForm = Form[Forecast]{
+	{Name: "now", At: func(f *Forecast) any { return &f.Now }, Effect: "Leads that would be called at once."},
+	{Name: "later", At: func(f *Forecast) any { return &f.Later }, Effect: "Leads that would be called when what holds them is over."},
+	{Name: "never", At: func(f *Forecast) any { return &f.Never }, Effect: "Leads that would not be called, unless something is changed."},
+	{Name: "why", At: func(f *Forecast) any { return &f.Why }, Effect: "How many are held by what, such as campaign-hours, callee-hours, retry-interval, campaign-full, do-not-call or max-retries."},
+	{Name: "first_at", At: func(f *Forecast) any { return &f.First }, Effect: "When the first of those later would be called; null: as soon as there is room."},
+}
+
 // What update-status answers.
 const (
 	CampaignStarted    = "Campaign started successfully."

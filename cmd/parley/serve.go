@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/egress"
 	"parley/internal/jobs"
 	"parley/internal/store"
 	"parley/internal/switchboard"
@@ -77,17 +78,28 @@ func (s *server) open(ctx context.Context) (token string, err error) {
 
 // openExchange connects the telephone: its calls come by the queue and by SIP.
 func (s *server) openExchange(ctx context.Context) (err error) {
-	if s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{Equip: equipment(s.db)}); err != nil {
+	if len(s.config.AllowPrivate) > 0 {
+		s.log.Warn("tools and webhooks of all users may reach private addresses; unset PARLEY_ALLOW_PRIVATE in production", "allowed", s.config.AllowPrivate)
+	}
+	door := egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
+	notifier := &egress.Notifier{DB: s.db, Client: door, Log: s.log, Recording: func(c *parley.Call) *string {
+		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
+	}}
+	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
+		Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Concluded: notifier.Concluded,
+	})
+	if err != nil {
 		return err
 	}
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
-		Dial: board.Dial, Finish: board.Finish, Conclude: board.Bury,
+		Dial: board.Dial, Finish: board.Finish, Deliver: notifier.Deliver, Conclude: board.Bury,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 	})
 	if err != nil {
 		return err
 	}
+	notifier.Start(s.queue)
 	board.Start(s.queue)
 	if err := s.exchange.connect(ctx); err != nil {
 		return err
@@ -152,7 +164,7 @@ func (s *server) serve() {
 	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
-		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(),
+		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret,
 	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
 	s.http = &http.Server{
 		Handler: s.api,

@@ -183,7 +183,11 @@ func (q *Queue) Finish(ctx context.Context, tx *store.System, call parley.ID) er
 
 // Deliver has a webhook delivery attempted at a time, once the transaction commits.
 func (q *Queue) Deliver(ctx context.Context, tx *store.System, delivery parley.ID, at time.Time) error {
-	return insert(ctx, q, tx, job[delivering]{Row: delivery}, river.InsertOpts{Queue: deliverQueue, MaxAttempts: 10, ScheduledAt: at})
+	o := river.InsertOpts{Queue: deliverQueue, MaxAttempts: 10}
+	if at.After(time.Now()) { // what has a time waits for River's scheduler, which looks every few seconds
+		o.ScheduledAt = at
+	}
+	return insert(ctx, q, tx, job[delivering]{Row: delivery}, o)
 }
 
 func insert[K kind](ctx context.Context, q *Queue, tx *store.System, j job[K], o river.InsertOpts) error {

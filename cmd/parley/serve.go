@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/dialer"
 	"parley/internal/egress"
 	"parley/internal/jobs"
 	"parley/internal/store"
@@ -43,6 +44,7 @@ type server struct {
 	db       *store.DB
 	queue    *jobs.Queue
 	exchange *exchange
+	dialer   *dialer.Dialer
 	api      *api.Server
 	http     *http.Server
 	listener net.Listener
@@ -85,8 +87,15 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	notifier := &egress.Notifier{DB: s.db, Client: door, Log: s.log, Recording: func(c *parley.Call) *string {
 		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
 	}}
+	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
 	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
-		Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Concluded: notifier.Concluded,
+		Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
+			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
+				return err
+			}
+			return notifier.Concluded(ctx, tx, c, a)
+		},
 	})
 	if err != nil {
 		return err
@@ -99,13 +108,18 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.dialer.Queue = s.queue
 	notifier.Start(s.queue)
 	board.Start(s.queue)
 	if err := s.exchange.connect(ctx); err != nil {
 		return err
 	}
 	// The queue is stopped by stop, after the requests that feed it, not by ctx.
-	return s.queue.Start(context.WithoutCancel(ctx))
+	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.dialer.Start()
+	return nil
 }
 
 // close gives back what open took before it failed.
@@ -165,6 +179,10 @@ func (s *server) serve() {
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
 		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret,
+		CanDial: s.dialer.CanDial, Preview: s.dialer.Forecast,
+		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
+			return t.HangUpCampaign(ctx, campaign)
+		},
 	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
 	s.http = &http.Server{
 		Handler: s.api,
@@ -217,6 +235,7 @@ func (s *server) stop() error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
 	}
+	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
 	s.exchange.drain(draining)

@@ -110,8 +110,8 @@ func refusal(status int, reason string) string {
 	return message
 }
 
-// readable is a body as text, if it is JSON or text. What it is is seen from the body:
-// many servers declare one thing and send another.
+// readable is a body as text, if it is JSON or text. The body itself says which: many
+// servers declare one thing and send another.
 func readable(body []byte, truncated bool) (string, bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if truncated {
@@ -150,8 +150,10 @@ func secrets(headers []parley.Header) (all []string) {
 			if len(s) < leastSecret {
 				continue
 			}
-			quoted, _ := json.Marshal(s) // a string always encodes
-			all = append(all, s, string(quoted[1:len(quoted)-1]))
+			all = append(all, s)
+			if quoted, err := json.Marshal(s); err == nil {
+				all = append(all, string(quoted[1:len(quoted)-1]))
+			}
 		}
 	}
 	// The longest first: what is left of it must not stand beside what was taken out.

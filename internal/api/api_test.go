@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"parley"
 	"parley/internal/api"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -33,10 +35,15 @@ type service struct {
 	odd     bool // its requests are not meant to fit the document
 }
 
+// tried is what running a tool yields in tests that are not about it.
+func tried(_ context.Context, tool parley.Tool, trial parley.ToolTrial) parley.Exchange {
+	return parley.Exchange{Tool: tool.Name, Method: tool.Method, URL: tool.Endpoint, Arguments: tool.Arguments(trial.Parameters), Status: 200, Answer: "{}"}
+}
+
 // newService has one user, whose token its requests carry.
 func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
 	t.Helper()
-	config := api.Config{Version: "test"}
+	config := api.Config{Version: "test", TryTool: tried}
 	for _, c := range change {
 		c(&config)
 	}

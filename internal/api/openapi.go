@@ -72,6 +72,7 @@ var newAPIKey = Answer{Status: http.StatusCreated, Schema: closed(object{
 func schemas() object {
 	return object{
 		"Tool":           recordSchema(parley.ToolForm.Describe()),
+		"Exchange":       recordSchema(parley.ExchangeForm.Describe()),
 		"Assistant":      recordSchema(parley.AssistantForm.Describe()),
 		"PhoneNumber":    recordSchema(parley.PhoneNumberForm.Describe()),
 		"OwnPhoneNumber": recordSchema(parley.OwnNumberForm.Describe()),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley"
 	"parley/internal/store"
 )
 
@@ -23,6 +24,8 @@ type Config struct {
 	RatePerAddress int            // requests a second; 0: no limit
 	TrustedProxies []netip.Prefix // whose X-Forwarded headers are believed
 	Version        string
+	// TryTool runs a tool once; it may take as long as the tool's timeout says.
+	TryTool func(context.Context, parley.Tool, parley.ToolTrial) parley.Exchange
 }
 
 // Server answers the API, its reference page, and the operator's probes.

@@ -3,6 +3,7 @@ package egress
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -59,6 +60,15 @@ func (c *Client) RunTool(ctx context.Context, tool parley.Tool, in Invocation) p
 	}
 	e.Answer, e.Failure = read(a, secrets(placed.Headers))
 	return e
+}
+
+// TryTool runs a tool once, outside any call: the numbers are the simulated carrier's.
+func (c *Client) TryTool(ctx context.Context, tool parley.Tool, trial parley.ToolTrial) parley.Exchange {
+	return c.RunTool(ctx, tool, Invocation{
+		Assistant: &parley.Assistant{Name: "Test"},
+		Call:      parley.CallFacts{CallID: "test-" + rand.Text(), CustomerPhone: "+12025550100", AssistantPhone: "+12025550180", Variables: trial.Variables},
+		Number:    1, Arguments: trial.Parameters,
+	})
 }
 
 func toolRequest(ctx context.Context, method string, placed parley.Placement, key string) (*http.Request, error) {

@@ -220,8 +220,8 @@ func TestPromiseW4OneBadReceiverHurtsOnlyItself(t *testing.T) {
 		require.Len(t, all, sent, "nothing is lost")
 		slices.Sort(all)
 		p95 := all[len(all)*95/100]
-		require.LessOrEqual(t, p95, time.Second)
-		require.LessOrEqual(t, most, firstRoom)
+		require.LessOrEqual(t, all[len(all)-1], time.Second, "not even one is late")
+		require.LessOrEqual(t, most, 2, "at most two of ten workers hang at a time")
 		require.Less(t, held, length/2, "of ten workers it holds less than a half")
 		t.Logf("p95 of %d to 20 good receivers: %s, worst %s; the bad one held %s of worker time in %s; %d asks", len(all), p95, all[len(all)-1], held, length, p.asked)
 	})

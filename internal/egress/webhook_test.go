@@ -137,6 +137,7 @@ func TestAsking(t *testing.T) {
 		"redirected":          {302, `{"name": "Eva"}`, nil},
 		"NUL":                 {200, `{"name": "E\u0000va"}`, nil},
 		"a number beyond all": {200, `{"n": 1e999}`, nil},
+		"too long to judge":   {200, `{"name": "Eva"}` + strings.Repeat(" ", 70<<10) + "x", nil},
 		"too long":            {200, `{"name": "` + strings.Repeat("x", 70<<10) + `"}`, nil},
 	} {
 		url := serve(t, func(w http.ResponseWriter, q *http.Request) {

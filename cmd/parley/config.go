@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"parley/internal/egress"
 	"parley/internal/store"
 )
 
@@ -29,18 +28,13 @@ type Config struct {
 	RatePerToken   int      `name:"rate-per-token" env:"PARLEY_RATE_PER_TOKEN" default:"100" help:"Requests a second that a token may make; 0 for no limit."`
 	RatePerAddress int      `name:"rate-per-address" env:"PARLEY_RATE_PER_ADDRESS" default:"300" help:"Requests a second that an address may make; 0 for no limit."`
 	TrustedProxies []string `name:"trusted-proxies" env:"PARLEY_TRUSTED_PROXIES" help:"Addresses or networks of the proxies whose X-Forwarded headers are believed."`
-	AllowPrivate   []string `name:"allow-private" env:"PARLEY_ALLOW_PRIVATE" help:"Networks, addresses or host names inside that tools and webhooks may reach, on any port; empty for none."`
 	StopTimeoutSec int      `name:"stop-timeout-seconds" env:"PARLEY_STOP_TIMEOUT_SECONDS" default:"20" help:"How long requests and jobs may take to finish when the server stops."`
 
 	proxies []netip.Prefix
-	allowed egress.Allowed
 }
 
 // validate refuses what cannot work, and says what to set instead.
-func (c *Config) validate() (err error) {
-	if c.allowed, err = egress.ParseAllowed(c.AllowPrivate); err != nil {
-		return fmt.Errorf("PARLEY_ALLOW_PRIVATE: %w", err)
-	}
+func (c *Config) validate() error {
 	if _, _, err := net.SplitHostPort(c.HTTP); err != nil {
 		return fmt.Errorf("PARLEY_HTTP %q is not host:port; set it to 127.0.0.1:8080, say", c.HTTP)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"parley"
 	"parley/internal/api"
-	"parley/internal/egress"
 	"parley/internal/jobs"
 	"parley/internal/store"
 )
@@ -41,7 +40,6 @@ type server struct {
 	log      *slog.Logger
 	db       *store.DB
 	queue    *jobs.Queue
-	egress   *egress.Client
 	http     *http.Server
 	listener net.Listener
 	failed   chan error
@@ -128,13 +126,9 @@ func (h atLeastWarn) WithGroup(g string) slog.Handler { return atLeastWarn{h.Han
 func (s *server) serve() {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if len(s.config.AllowPrivate) > 0 {
-		s.log.Warn("tools and webhooks may reach inside addresses; unset PARLEY_ALLOW_PRIVATE where users are not trusted", "allowed", s.config.AllowPrivate)
-	}
-	s.egress = egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
 	handler := api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
-		TrustedProxies: s.config.proxies, Version: version, TryTool: s.egress.TryTool,
+		TrustedProxies: s.config.proxies, Version: version,
 	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
 	s.http = &http.Server{
 		Handler: handler,
@@ -185,7 +179,5 @@ func (s *server) stop() error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
 	}
-	err = errors.Join(err, s.queue.Stop(ctx), s.db.Close())
-	s.egress.Close()
-	return err
+	return errors.Join(err, s.queue.Stop(ctx), s.db.Close())
 }

@@ -1,6 +1,9 @@
 package parley
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Failure is why a request to a user's address yielded nothing. Its message is short,
 // can be spoken about, and tells nothing of the network Parley runs in.
@@ -8,8 +11,6 @@ type Failure struct {
 	Kind    FailureKind `json:"type"`
 	Message string      `json:"message"`
 }
-
-func (f *Failure) Error() string { return f.Message }
 
 // FailureKind says what kind of failure it was, for machines.
 type FailureKind string
@@ -65,7 +66,7 @@ var ExchangeForm = Form[Exchange]{
 // Result is what a model is told of an exchange: the answer, or why there is none.
 func (e *Exchange) Result() (string, error) {
 	if e.Failure != nil {
-		return "", e.Failure
+		return "", errors.New(e.Failure.Message)
 	}
 	if e.Answer == "" {
 		return fmt.Sprintf("The tool answered with status %d and no content.", e.Status), nil

@@ -44,7 +44,10 @@ func (t *Tool) Place(arguments map[string]any, values map[string]string) (Placem
 		for _, name := range p.rest() {
 			body[name] = arguments[name]
 		}
-		placed.Body, _ = json.Marshal(body) // typed values: texts, finite numbers, booleans
+		var err error
+		if placed.Body, err = json.Marshal(body); err != nil {
+			p.refuse("the parameters cannot be written as JSON")
+		}
 	}
 	_, host := cutLast(authority, "@")
 	placed.URL = e.scheme + "://" + authority + path + joinQuery(query)

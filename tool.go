@@ -97,11 +97,48 @@ func CreateTool(in Input) (*Tool, error) {
 	return nil, &Error{Code: Invalid, Message: message, Fields: errs}
 }
 
+// ErrToolName refuses a name by which the model could not tell two of an assistant's tools apart.
+func ErrToolName(name string) *Error {
+	return &Error{Code: Invalid, Message: ValidationFailed, Fields: FieldErrors{{Field: "name",
+		Messages: []string{"The name is that of another tool (" + name + ") of the same assistant. Choose another, or detach one of them first."}}}}
+}
+
 // Update changes a tool to what a request supplies.
 func (t *Tool) Update(in Input) error {
 	_, errs := ToolForm.Update(in, t)
 	distinct(&errs, "schema", t.Schema)
 	return invalid(errs, ValidationFailed)
+}
+
+// ToolTrial is a request to run a tool once, outside any call.
+type ToolTrial struct {
+	Parameters Object
+	Variables  Object
+}
+
+// ToolTrialForm is the table of a trial.
+var ToolTrialForm = Form[ToolTrial]{
+	{Name: "parameters", At: func(t *ToolTrial) any { return &t.Parameters },
+		Effect: "What the assistant would extract from the conversation, by name of the schema; samples of the declared types when it is not sent.", Example: map[string]any{"order_number": "A-17"}},
+	{Name: "variables", At: func(t *ToolTrial) any { return &t.Variables },
+		Effect: "Values for {{variable}} in the endpoint and the headers.", Example: map[string]any{"customer_id": 42}},
+}
+
+// Trial reads a request to run the tool once.
+func (t *Tool) Trial(in Input) (ToolTrial, error) {
+	var trial ToolTrial
+	sent, errs := ToolTrialForm.Create(in, &trial)
+	if !sent["parameters"] {
+		trial.Parameters = t.SampleArguments()
+	}
+	for _, p := range t.Schema {
+		v, given := trial.Parameters[p.Name]
+		if _, ok := TypedAs(p.Type, v); given && !ok {
+			path := "parameters." + p.Name
+			errs.Add(path, "The "+Spaced(path)+" must be a "+p.Type+".")
+		}
+	}
+	return trial, invalid(errs, ValidationFailed)
 }
 
 // ValidationFailed heads the answer of most refused requests.

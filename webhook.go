@@ -44,6 +44,8 @@ func WebhookVariables(answer []byte) (variables Object, ok bool) {
 			return nil, false
 		}
 	}
-	_, wrong := unkept(map[string]any(variables))
-	return variables, wrong == ""
+	if _, wrong := unkept(map[string]any(variables)); wrong != "" {
+		return nil, false
+	}
+	return variables, true
 }

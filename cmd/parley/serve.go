@@ -45,6 +45,7 @@ type server struct {
 	queue    *jobs.Queue
 	exchange *exchange
 	dialer   *dialer.Dialer
+	door     *egress.Client
 	api      *api.Server
 	http     *http.Server
 	listener net.Listener
@@ -83,13 +84,13 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	if len(s.config.AllowPrivate) > 0 {
 		s.log.Warn("tools and webhooks of all users may reach private addresses; unset PARLEY_ALLOW_PRIVATE in production", "allowed", s.config.AllowPrivate)
 	}
-	door := egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
-	notifier := &egress.Notifier{DB: s.db, Client: door, Log: s.log, Recording: func(c *parley.Call) *string {
+	s.door = egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
+	notifier := &egress.Notifier{DB: s.db, Client: s.door, Log: s.log, Recording: func(c *parley.Call) *string {
 		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
 	}}
 	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
 	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
-		Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Equip: equipment(s.db), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
 		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
 			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
 				return err
@@ -178,7 +179,7 @@ func (s *server) serve() {
 	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
-		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret,
+		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret, TryTool: s.door.TryTool,
 		CanDial: s.dialer.CanDial, Preview: s.dialer.Forecast,
 		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
 			return t.HangUpCampaign(ctx, campaign)

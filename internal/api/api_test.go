@@ -35,10 +35,15 @@ type service struct {
 	odd     bool // its requests are not meant to fit the document
 }
 
+// tried is what running a tool yields in tests that are not about it.
+func tried(_ context.Context, tool parley.Tool, trial parley.ToolTrial) parley.Exchange {
+	return parley.Exchange{Tool: tool.Name, Method: tool.Method, URL: tool.Endpoint, Arguments: tool.Arguments(trial.Parameters), Status: 200, Answer: "{}"}
+}
+
 // newService has one user, whose token its requests carry.
 func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
 	t.Helper()
-	config := api.Config{Version: "test", Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
+	config := api.Config{Version: "test", TryTool: tried, Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
 		return parley.Forecast{Now: 1, Why: map[string]int{}}, nil
 	}}
 	for _, c := range change {

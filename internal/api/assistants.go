@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"parley"
@@ -260,21 +262,27 @@ func (l references) tools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own := map[parley.ID]bool{}
+	names := map[parley.ID]string{}
 	for _, tool := range owned {
-		own[tool.ID] = true
+		names[tool.ID] = tool.Name
 	}
 	distinct := []parley.ID{}
-	seen := map[parley.ID]bool{}
+	called := map[string]parley.ID{}
 	for i, id := range l.a.ToolIDs {
-		if !own[id] {
-			field := "tool_ids." + strconv.Itoa(i)
+		if slices.Contains(distinct, id) {
+			continue
+		}
+		distinct = append(distinct, id)
+		field := "tool_ids." + strconv.Itoa(i)
+		name, own := names[id]
+		switch other, taken := called[name]; {
+		case !own:
 			l.errs.Add(field, parley.Selected(field, nil))
+		case taken: // the model calls a tool by its name
+			l.errs.Add(field, fmt.Sprintf("The %s has the same name as tool %d (%s). Rename one of them first.", parley.Spaced(field), other, name))
+		default:
+			called[name] = id
 		}
-		if !seen[id] {
-			distinct = append(distinct, id)
-		}
-		seen[id] = true
 	}
 	l.a.ToolIDs = distinct
 	return nil

@@ -90,6 +90,7 @@ func schemas() object {
 		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}})
 	return object{
 		"Tool":           recordSchema(parley.ToolForm.Describe()),
+		"Exchange":       recordSchema(parley.ExchangeForm.Describe()),
 		"Assistant":      recordSchema(parley.AssistantForm.Describe()),
 		"PhoneNumber":    recordSchema(parley.PhoneNumberForm.Describe()),
 		"OwnPhoneNumber": recordSchema(parley.OwnNumberForm.Describe()),

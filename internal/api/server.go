@@ -40,6 +40,8 @@ type Config struct {
 	HangUp func(context.Context, *store.Tenant, parley.ID) error
 	// Preview is what a campaign would do if it ran now.
 	Preview func(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error)
+	// TryTool runs a tool once; it may take as long as the tool's timeout says.
+	TryTool func(context.Context, parley.Tool, parley.ToolTrial) parley.Exchange
 }
 
 // Server answers the API, its reference page, and the operator's probes.

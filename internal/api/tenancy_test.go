@@ -20,6 +20,7 @@ import (
 var idIn = map[string]string{
 	"/user/api-keys/{id}":                 "api key",
 	"/user/tools/{id}":                    "tool",
+	"/user/tools/{id}/test":               "tool",
 	"/user/assistant/{id}":                "assistant",
 	"/user/phone-numbers/{id}":            "phone number",
 	"/user/phone-numbers/sip-trunks/{id}": "trunk",

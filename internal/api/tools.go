@@ -32,6 +32,11 @@ func toolRoutes() []Route {
 				example{"timeout": {"The timeout must be between 1 and 30."}}}}},
 		{Method: "DELETE", Path: "/user/tools/{id}", Group: group, Summary: "Delete a tool", handle: deleteTool,
 			Detail: "It is detached from every assistant.", Answer: changed(http.StatusOK, "Tool deleted successfully", nil), Errors: []Failure{missing}},
+		{Method: "POST", Path: "/user/tools/{id}/test", Group: group, Summary: "Run a tool once", handle: testTool,
+			Detail: "Calls the endpoint as a call would, with these parameters or with samples, and answers with what happened. A tool that fails is a success here: `error` says why.",
+			Body:   parley.ToolTrialForm.Describe(), Updates: true, Answer: bare(ref("Exchange")),
+			Errors: []Failure{missing, {http.StatusUnprocessableEntity, "A parameter is not of the type that the schema declares.", parley.ValidationFailed,
+				example{"parameters.count": {"The parameters.count must be a number."}}}}},
 	}
 }
 
@@ -70,6 +75,12 @@ func updateTool(ctx context.Context, rq *request) (*reply, error) {
 		if err := tool.Update(rq.input); err != nil {
 			return err
 		}
+		switch taken, err := t.ToolNameTaken(ctx, tool); {
+		case err != nil:
+			return err
+		case taken:
+			return parley.ErrToolName(tool.Name)
+		}
 		if err := t.SaveTool(ctx, tool); err != nil {
 			return err
 		}
@@ -81,4 +92,19 @@ func updateTool(ctx context.Context, rq *request) (*reply, error) {
 
 func deleteTool(ctx context.Context, rq *request) (*reply, error) {
 	return done(http.StatusOK, "Tool deleted successfully", nil), rq.tenant.DeleteTool(ctx, rq.id())
+}
+
+func testTool(ctx context.Context, rq *request) (*reply, error) {
+	tool, err := rq.tenant.Tool(ctx, rq.id())
+	if err != nil {
+		return nil, err
+	}
+	trial, err := tool.Trial(rq.input)
+	if err != nil {
+		return nil, err
+	}
+	// The tool's own limit bounds it. The request's context may end sooner: the server
+	// takes a client for gone that has sent nothing for as long as a tool may take.
+	exchange := rq.server.config.TryTool(context.WithoutCancel(ctx), *tool, trial)
+	return ok(record(parley.ExchangeForm, &exchange))
 }

@@ -74,7 +74,6 @@ func newClient(config Config, reach time.Duration, resolver *net.Resolver) *Clie
 			},
 			TLSHandshakeTimeout:    reach,
 			MaxResponseHeaderBytes: 64 << 10,
-			DisableCompression:     true, // a small answer must not unpack to a large one
 			MaxIdleConns:           256,
 			MaxIdleConnsPerHost:    8,
 			IdleConnTimeout:        30 * time.Second,
@@ -105,7 +104,7 @@ func (c *Client) send(ctx context.Context, request *http.Request, limit time.Dur
 	defer cancel()
 	var connected atomic.Bool
 	request = request.WithContext(httptrace.WithClientTrace(within, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}))
-	request.Header.Set("Accept-Encoding", "identity")
+	request.Header.Set("Accept-Encoding", "identity") // a small answer must not unpack to a large one
 	if request.Header.Get("User-Agent") == "" {
 		request.Header.Set("User-Agent", c.userAgent)
 	}

@@ -23,8 +23,7 @@ import (
 
 // TestPromiseE2FailuresTellNothingInternal: blocked, refused, silent and unknown
 // targets get the same words at the same time.
-func TestPromiseE2FailuresTellNothingInternal(t *testing.T) {
-	t.Parallel()
+func TestPromiseE2FailuresTellNothingInternal(t *testing.T) { // alone: it measures time
 	const reach, bucket = 600 * time.Millisecond, 250 * time.Millisecond
 	allowed, err := ParseAllowed([]string{"127.0.0.1"})
 	require.NoError(t, err)
@@ -64,8 +63,7 @@ func TestPromiseE2FailuresTellNothingInternal(t *testing.T) {
 }
 
 // A tool whose own limit is shorter than the reach: the same, at its limit.
-func TestPromiseE2HoldsForShortLimits(t *testing.T) {
-	t.Parallel()
+func TestPromiseE2HoldsForShortLimits(t *testing.T) { // alone: it measures time
 	allowed, err := ParseAllowed([]string{"127.0.0.1"})
 	require.NoError(t, err)
 	c := newClient(Config{Allowed: allowed}, reach, nobody(t))
@@ -99,7 +97,7 @@ func drips(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 		select {
 		case <-r.Context().Done():
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
@@ -135,8 +133,7 @@ func says(t testing.TB, text string) string {
 }
 
 // Receivers that do not do as they should, seen by a tool and by a webhook.
-func TestBadReceivers(t *testing.T) {
-	t.Parallel()
+func TestBadReceivers(t *testing.T) { // alone: it measures time
 	c := home(t)
 	c.deliver = time.Second
 	bomb()
@@ -178,6 +175,7 @@ func TestBadReceivers(t *testing.T) {
 			require.LessOrEqual(t, e.Size, 64<<10)
 			require.LessOrEqual(t, len(e.Answer), 64<<10)
 			require.Equal(t, r.status, e.Status)
+			c.Close() // a kept connection may be one that the receiver has just closed
 			began = time.Now()
 			a := c.Deliver(t.Context(), Delivery{ID: "msg_1", URL: r.url, Body: []byte("{}"), Secrets: []string{NewSecret()}})
 			require.Less(t, time.Since(began), 1250*time.Millisecond)
@@ -222,7 +220,7 @@ func TestCancelling(t *testing.T) {
 
 // TestPromiseW6Bounded: whatever a receiver sends, little is kept, in little time and
 // memory, and no redirect is followed.
-func TestPromiseW6Bounded(t *testing.T) { // not parallel: it measures memory
+func TestPromiseW6Bounded(t *testing.T) { // alone: it measures memory
 	c := home(t)
 	c.deliver = time.Duration(trials(1, 15)) * time.Second
 	deliver := func(url string) Attempt {

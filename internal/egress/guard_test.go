@@ -170,7 +170,7 @@ func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:"+port)
 	}
-	c := clientFor(t, nobody(t))
+	c := home(t) // which could reach the proxy
 	require.Equal(t, parley.Unreachable, run(t, c, aTool("GET", "http://nobody.example/"), nil).Failure.Kind)
 	require.Equal(t, parley.Unreachable, run(t, c, aTool("GET", "https://nobody.example/"), nil).Failure.Kind)
 	require.Zero(t, proxied.Load())
@@ -182,6 +182,11 @@ func TestAllowedIsReadWithClearErrors(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, a.networks, 3)
 	require.Equal(t, []string{"crm.internal", "a_b.example"}, a.hosts)
+	require.NoError(t, a.check("tcp4", "10.1.2.3:6379"))
+	require.NoError(t, a.check("tcp6", "[::ffff:10.1.2.3]:6379"))
+	require.NoError(t, a.check("tcp6", "[fd00::1%eth0]:8080"))
+	require.Error(t, a.check("tcp4", "11.1.2.3:6379"))
+	require.Error(t, a.check("udp4", "10.1.2.3:6379"))
 	for text, says := range map[string]string{
 		"10.0.0.1/8":         "write 10.0.0.0/8 for the network, or 10.0.0.1 for the address alone",
 		"http://localhost":   "neither a network such as 10.0.0.0/8, nor an address, nor a host name",

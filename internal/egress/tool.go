@@ -3,6 +3,7 @@ package egress
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -66,6 +67,15 @@ func (c *Client) Tool(ctx context.Context, a *parley.Assistant, tool parley.Tool
 	return c.RunTool(ctx, tool, Invocation{Assistant: a, Call: call, Number: number, Arguments: arguments})
 }
 
+// TryTool runs a tool once, outside any call: the numbers are the simulated carrier's.
+func (c *Client) TryTool(ctx context.Context, tool parley.Tool, trial parley.ToolTrial) parley.Exchange {
+	return c.RunTool(ctx, tool, Invocation{
+		Assistant: &parley.Assistant{Name: "Test"},
+		Call:      parley.CallFacts{CallID: "test-" + rand.Text(), CustomerPhone: "+12025550100", AssistantPhone: "+12025550180", Variables: trial.Variables},
+		Number:    1, Arguments: trial.Parameters,
+	})
+}
+
 func toolRequest(ctx context.Context, method string, placed parley.Placement, key string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, placed.URL, bytes.NewReader(placed.Body))
 	if err != nil {
@@ -115,8 +125,8 @@ func refusal(status int, reason string) string {
 	return message
 }
 
-// readable is a body as text, if it is JSON or text. What it is is seen from the body:
-// many servers declare one thing and send another.
+// readable is a body as text, if it is JSON or text. The body itself says which: many
+// servers declare one thing and send another.
 func readable(body []byte, truncated bool) (string, bool) {
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	if truncated {
@@ -155,8 +165,10 @@ func secrets(headers []parley.Header) (all []string) {
 			if len(s) < leastSecret {
 				continue
 			}
-			quoted, _ := json.Marshal(s) // a string always encodes
-			all = append(all, s, string(quoted[1:len(quoted)-1]))
+			all = append(all, s)
+			if quoted, err := json.Marshal(s); err == nil {
+				all = append(all, string(quoted[1:len(quoted)-1]))
+			}
 		}
 	}
 	// The longest first: what is left of it must not stand beside what was taken out.

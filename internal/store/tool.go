@@ -63,6 +63,14 @@ func (t *Tenant) Tools(ctx context.Context) ([]parley.Tool, error) {
 	return list(ctx, t.session, t.db.scanTool, "SELECT "+toolColumns+" FROM tools t WHERE t.user_id = ? ORDER BY t.id DESC", t.user)
 }
 
+// ToolNameTaken says whether an assistant has the tool attached beside another of its
+// name. Inside a transaction that has locked the tool it stays so until the end.
+func (t *Tenant) ToolNameTaken(ctx context.Context, tool *parley.Tool) (bool, error) {
+	others, err := t.number(ctx, `SELECT COUNT(*) FROM assistant_tools x JOIN assistant_tools y ON y.assistant_id = x.assistant_id AND y.tool_id <> x.tool_id
+		JOIN tools t ON t.id = y.tool_id WHERE x.tool_id = ? AND t.user_id = ? AND t.name = ?`, tool.ID, t.user, tool.Name)
+	return others > 0, err
+}
+
 // SaveTool writes a changed tool back.
 func (t *Tenant) SaveTool(ctx context.Context, tool *parley.Tool) error {
 	headers, schema, err := t.db.sealTool(tool)

@@ -38,8 +38,9 @@ const fictional = "+120255501"
 
 // Run places the call and shows it as it happens. Nothing of it is stored.
 func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) error {
-	if _, known := simulator.Callees()[s.Callee]; !known {
-		return fmt.Errorf("there is no callee %q; choose one of %s", s.Callee, strings.Join(simulator.CalleeCodes(), ", "))
+	callee, err := findCallee(s.Callee)
+	if err != nil {
+		return err
 	}
 	conversation, err := s.conversation(ctx, config)
 	if err != nil {

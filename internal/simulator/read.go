@@ -146,7 +146,7 @@ func (r *reader) pattern(n *yaml.Node, what string) *regexp.Regexp {
 	text := r.text(n, what)
 	p, err := regexp.Compile(`(?i)` + text)
 	if err != nil {
-		r.wrongf(n, "%s is no regular expression: %v", what, errors.Unwrap(err))
+		r.wrongf(n, "%s is no regular expression: %v", what, err)
 	}
 	return p
 }

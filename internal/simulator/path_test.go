@@ -29,43 +29,33 @@ func TestABadPathLosesAndDelays(t *testing.T) {
 		from, to *net.UDPConn
 		entrance netip.AddrPort
 	}{{caller, telephone, addressOf(p.outside)}, {telephone, caller, addressOf(p.inside)}} {
-		sent := make(chan []time.Time)
-		go func() { // at a pace that no socket's buffer overflows by
-			pace := time.NewTicker(time.Millisecond)
-			defer pace.Stop()
-			times := make([]time.Time, packets)
-			for i := range times {
-				<-pace.C
-				times[i] = time.Now()
-				_, _ = way.from.WriteToUDPAddrPort(binary.BigEndian.AppendUint32(nil, uint32(i)), way.entrance)
+		lost := p.lost.Load()
+		sent, arrived, held, latest := 0, 0, 0, -1
+		times, buffer := make([]time.Time, packets), make([]byte, 16)
+		for sent < packets || arrived+int(p.lost.Load()-lost) < packets {
+			// Few enough are under way for any socket's buffer.
+			if sent < packets && sent-arrived-int(p.lost.Load()-lost) < 50 {
+				times[sent] = time.Now()
+				_, err := way.from.WriteToUDPAddrPort(binary.BigEndian.AppendUint32(nil, uint32(sent)), way.entrance)
+				require.NoError(t, err)
+				sent++
 			}
-			sent <- times
-		}()
-		arrived, latest := map[int]time.Time{}, -1
-		buffer := make([]byte, 16)
-		for latest < packets-1 {
-			require.NoError(t, way.to.SetReadDeadline(time.Now().Add(2*time.Second)))
+			require.NoError(t, way.to.SetReadDeadline(time.Now().Add(time.Millisecond)))
 			n, err := way.to.Read(buffer)
 			if err != nil {
-				break // the last packets were lost
+				continue // nothing yet
 			}
 			require.Equal(t, 4, n)
 			number := int(binary.BigEndian.Uint32(buffer))
 			require.Greater(t, number, latest, "in order")
 			latest = number
-			arrived[number] = time.Now()
-		}
-		times := <-sent
-		require.InDelta(t, packets*95/100, len(arrived), 25)
-		held := 0
-		for number, at := range arrived {
-			if at.Sub(times[number]) > jitter/2 {
+			arrived++
+			if time.Since(times[number]) > jitter/2 {
 				held++
 			}
 		}
+		require.InDelta(t, packets*5/100, int(p.lost.Load()-lost), 25)
 		require.Greater(t, held, packets/4, "many are held up")
 	}
 	p.close()
-	require.InDelta(t, 2*packets*5/100, int(p.lost.Load()), 50)
-	require.Equal(t, uint64(2*packets), p.lost.Load()+p.passed.Load())
 }

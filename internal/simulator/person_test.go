@@ -111,6 +111,22 @@ func TestAPersonCutsIn(t *testing.T) {
 	require.Equal(t, "Wait.", short.said, "a short turn has no middle")
 }
 
+// An assistant that falls silent at a cough is given time to go on.
+func TestACoughDoesNotTakeTheTurn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, Step{Cough: true, AfterWords: 2}, Step{Say: "Yes."})
+	s.runs(300*time.Millisecond, s.noisy)
+	s.hear(converse.Heard{Text: "One two"})
+	s.silence(1200 * time.Millisecond) // the cough, and the assistant waits
+	require.Positive(t, s.loud)
+	coughed := s.loud
+	s.runs(300*time.Millisecond, s.noisy)
+	s.hear(converse.Heard{Text: "One two three"})
+	require.Equal(t, coughed, s.loud, "it was still the assistant's turn")
+	s.silence(3 * time.Second)
+	require.Equal(t, "Yes.", s.said)
+}
+
 // What the assistant still said when it was interrupted is no answer to the
 // interruption.
 func TestAnInterruptedSentenceIsNoAnswer(t *testing.T) {

@@ -64,10 +64,6 @@ func (a *Agent) onInvite(req *gosip.Request, tx *gosip.ServerTx) {
 	}
 	in := &Incoming{Trunk: trunks[0], Trunks: trunks, req: req, tx: tx, decided: make(chan struct{})}
 	in.name()
-	if a.settings.Ignores != nil && a.settings.Ignores(in.To) {
-		a.drop(tx)
-		return
-	}
 	release, ok := a.limiter.reserve(in.Trunk, false)
 	if !ok {
 		a.overload(req, tx)

@@ -371,3 +371,18 @@ func TestLogsDropWhatNamesPeople(t *testing.T) {
 	require.NotContains(t, quiet.String(), "+1202")
 	require.Contains(t, personal.String(), "+12025550100")
 }
+
+// want makes a request of the API and returns the answer's body.
+func (n *node) want(status int, method, path, body string) string {
+	n.t.Helper()
+	request, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
+	require.NoError(n.t, err)
+	request.Header.Set("Authorization", "Bearer "+n.token)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(n.t, err)
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.Equal(n.t, status, response.StatusCode, string(raw))
+	return string(raw)
+}

@@ -22,24 +22,56 @@ import (
 )
 
 type simulateCmd struct {
-	Call simulateCallCmd `cmd:"" help:"Have an assistant call a simulated person, over real SIP and RTP on this machine."`
+	Call    simulateCallCmd    `cmd:"" help:"Have an assistant call a simulated person, over real SIP and RTP on this machine."`
+	Inbound simulateInboundCmd `cmd:"" help:"Have a simulated person call a running Parley."`
+	Run     simulateRunCmd     `cmd:"" help:"Test assistants by scenario files. The exit code is 1 when an expectation is not met."`
 }
 
 type simulateCallCmd struct {
 	Assistant int64             `required:"" help:"The assistant's id."`
 	User      string            `default:"admin@localhost" help:"E-mail address of the user the assistant belongs to."`
-	Callee    string            `default:"00" help:"Who is called: 00 a willing customer, 01 busy, 02 never answers, 03 a number that does not exist, 06 hangs up in the middle of a sentence, 07 says nothing, 08 asks never to be called again."`
+	Callee    string            `default:"00" help:"Who is called; the list is above."`
 	Variable  map[string]string `help:"A variable of the call: --variable name=Ada."`
 	Record    string            `type:"path" help:"Write a stereo recording (customer left, assistant right) to this file."`
+}
+
+// Help lists the callees.
+func (simulateCallCmd) Help() string { return calleeList("The callees:", simulator.Callees()) }
+
+// calleeList is a list of callees as help shows it.
+func calleeList(title string, callees []simulator.Callee) string {
+	var b strings.Builder
+	b.WriteString(title + "\n")
+	for _, c := range callees {
+		fmt.Fprintf(&b, "\n  %s  %s", c.Code, c.About)
+	}
+	return b.String()
+}
+
+// findCallee is the callee of two digits.
+func findCallee(code string) (simulator.Callee, error) {
+	callee, known := simulator.FindCallee(code)
+	if !known {
+		var codes []string
+		for _, c := range simulator.Callees() {
+			codes = append(codes, c.Code)
+		}
+		return callee, fmt.Errorf("there is no callee %q; choose one of %s", code, strings.Join(codes, ", "))
+	}
+	return callee, nil
 }
 
 // fictional begins the numbers of the simulated carrier: a range kept for fiction.
 const fictional = "+120255501"
 
+// assistantNumber is where simulated calls come from.
+const assistantNumber = fictional + "80"
+
 // Run places the call and shows it as it happens. Nothing of it is stored.
 func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) error {
-	if _, known := simulator.Callees()[s.Callee]; !known {
-		return fmt.Errorf("there is no callee %q; choose one of %s", s.Callee, strings.Join(simulator.CalleeCodes(), ", "))
+	callee, err := findCallee(s.Callee)
+	if err != nil {
+		return err
 	}
 	conversation, err := s.conversation(ctx, config)
 	if err != nil {
@@ -50,8 +82,8 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 		return err
 	}
 	conversation.Watch = showTurns(c)
-	c.printf("Calling %s%s: %s.\n", fictional, s.Callee, simulator.Callees()[s.Callee].About)
-	result, err := placeSimulated(ctx, fictional+s.Callee, conversation)
+	c.printf("Calling %s%s: %s.\n", fictional, callee.Code, callee.About)
+	result, err := placeSimulated(ctx, callee, conversation)
 	if wrong := errors.Join(ignoreFailure(err), finish()); wrong != nil {
 		return wrong
 	}
@@ -61,26 +93,14 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 
 // conversation is the stored assistant with the sandbox's voice, ears and mind.
 func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call converse.Config, err error) {
+	variables := map[string]any{}
+	for name, value := range s.Variable {
+		variables[name] = value
+	}
 	err = config.withDB(ctx, func(db *store.DB) error {
-		user, err := findUser(ctx, db, s.User)
-		if err != nil {
-			return err
-		}
-		tenant := db.Tenant(user.ID)
-		a, err := tenant.Assistant(ctx, s.Assistant)
-		if parley.ErrorCode(err) == parley.NotFound {
-			return fmt.Errorf("%s has no assistant %d; create one with POST /api/user/assistant", s.User, s.Assistant)
-		}
-		if err != nil {
-			return err
-		}
-		call, err = equipment(db)(ctx, a)
+		call, err = stored(ctx, db, s.User, s.Assistant, s.Callee, variables)
 		return err
 	})
-	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + s.Callee, AssistantPhone: "+12025550180", Direction: parley.Outbound, Variables: map[string]any{}}
-	for name, value := range s.Variable {
-		call.Call.Variables[name] = value
-	}
 	return call, err
 }
 
@@ -101,6 +121,27 @@ func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.
 		c.Ambience = ambience
 		return c, nil
 	}
+}
+
+// stored is a call of a stored assistant to a callee, by the sandbox's providers.
+func stored(ctx context.Context, db *store.DB, email string, id parley.ID, callee string, variables map[string]any) (call converse.Config, err error) {
+	user, err := findUser(ctx, db, email)
+	if err != nil {
+		return call, err
+	}
+	tenant := db.Tenant(user.ID)
+	a, err := tenant.Assistant(ctx, id)
+	if parley.ErrorCode(err) == parley.NotFound {
+		return call, fmt.Errorf("%s has no assistant %d; create one with POST /api/user/assistant", email, id)
+	}
+	if err != nil {
+		return call, err
+	}
+	if call, err = equipment(db)(ctx, a); err != nil {
+		return call, err
+	}
+	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + callee, AssistantPhone: assistantNumber, Direction: parley.Outbound, Variables: variables}
+	return call, nil
 }
 
 // sandboxed gives an assistant the sandbox's providers.
@@ -148,8 +189,8 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, number string, call converse.Config) (result switchboard.Result, err error) {
-	carrier, err := simulator.Start()
+func placeSimulated(ctx context.Context, callee simulator.Callee, call converse.Config) (result switchboard.Result, err error) {
+	carrier, err := simulator.Start(callee)
 	if err != nil {
 		return result, err
 	}
@@ -170,7 +211,7 @@ func placeSimulated(ctx context.Context, number string, call converse.Config) (r
 	trunk := carrier.Trunk()
 	agent.SetTrunks([]parley.Trunk{trunk})
 	phone := &switchboard.Telephone{SIP: agent, Media: engine, Host: netip.MustParseAddr("127.0.0.1")}
-	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: number, From: "+12025550180"}, call)
+	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: fictional + callee.Code, From: assistantNumber}, call)
 }
 
 // showTurns writes what is said, as it is said.

@@ -28,7 +28,7 @@ var mayImport = map[string][]string{
 	"parley/internal/sip":             {"parley/internal/media", "parley/internal/audio"},
 	"parley/internal/switchboard":     {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio"},
 	"parley/internal/simulator":       {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio", "parley/internal/provider"},
-	"parley/internal/dialer":          {},
+	"parley/internal/dialer":          {"parley/internal/store"},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 

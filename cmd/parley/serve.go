@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/dialer"
 	"parley/internal/jobs"
 	"parley/internal/store"
 )
@@ -129,6 +130,9 @@ func (s *server) serve() {
 	handler := api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
+		Preview: func(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error) {
+			return dialer.PreviewStored(ctx, s.db, dialer.Sandbox, user, campaign)
+		},
 	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
 	s.http = &http.Server{
 		Handler: handler,

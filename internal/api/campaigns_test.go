@@ -58,7 +58,9 @@ func TestPromiseA5CampaignStatusContract(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		lines, hungUp := true, 0
 		s := newService(t, db, func(c *api.Config) {
-			c.CanDial = func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error) { return lines, nil }
+			c.CanDial = func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error) {
+				return lines, nil
+			}
 			c.HangUp = func(context.Context, *store.Tenant, parley.ID) error { hungUp++; return nil }
 		})
 		s.want(201, "POST", "/user/assistant", anAssistant(""))

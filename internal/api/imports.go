@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,9 @@ func importRoutes() []Route {
 				"Leads are stored 5,000 at a time, and what was stored stays, whatever happens after.",
 			Answer: leadsImported, Errors: []Failure{missing,
 				{http.StatusUnprocessableEntity, "The file cannot be read.", "The first line must name the columns, one of them phone_number. It names: name, city.", nil},
+				{http.StatusBadRequest, "The file did not arrive to its end.", "The file ended too early. Imported so far: 5000; send it again: those are skipped.", nil},
 				{http.StatusUnsupportedMediaType, "The body is not a file.", "Send the file as text/csv, or as a file of multipart/form-data.", nil},
-				{http.StatusRequestEntityTooLarge, "The file is too large.", "The file is larger than 256 MiB. 5000 leads were imported; send the rest in a file of its own.", nil}}},
+				{http.StatusRequestEntityTooLarge, "The file is too large.", "The file is larger than 256 MiB. Imported so far: 5000; send the rest in a file of its own.", nil}}},
 		{Method: "GET", Path: "/user/campaigns/{id}/preview", Group: group, Summary: "What a campaign would do now", handle: previewCampaign,
 			Detail: "How many leads it would call now, later and never if it ran, and why.", Answer: bare(ref("Forecast")), Errors: []Failure{missing}},
 	}
@@ -73,6 +75,9 @@ func importLeads(ctx context.Context, rq *request) (*reply, error) {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return refusal(http.StatusRequestEntityTooLarge, "The file is larger than 256 MiB."+in.kept("send the rest in a file of its own.")), nil
 	}
+	if _, ok := errors.AsType[cutOff](err); ok {
+		return refusal(http.StatusBadRequest, "The file ended too early."+in.kept("send it again: those are skipped.")), nil
+	}
 	return nil, err
 }
 
@@ -107,6 +112,23 @@ func (rq *request) uploaded() (io.Reader, error) {
 	}
 }
 
+// cutOff is a file that did not arrive to its end.
+type cutOff struct{ error }
+
+// Unwrap is why it did not.
+func (c cutOff) Unwrap() error { return c.error }
+
+// whole marks the errors of reading a file apart from those of storing it.
+type whole struct{ io.Reader }
+
+func (w whole) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = cutOff{err}
+	}
+	return n, err
+}
+
 // intake is an import under way, and its answer.
 type intake struct {
 	Imported     int           `json:"imported"`
@@ -128,7 +150,7 @@ type invalidLine struct {
 // run reads a file to its end and stores its leads, a batch at a time.
 func (in *intake) run(ctx context.Context, file io.Reader) error {
 	in.patience()
-	t, err := openTable(file)
+	t, err := openTable(whole{file})
 	if err != nil {
 		return err
 	}
@@ -140,8 +162,8 @@ func (in *intake) run(ctx context.Context, file io.Reader) error {
 		case isLine:
 			in.refuse(t.line, string(wrong))
 		case err != nil:
-			// What was read before is as good as the rest: it is not to be lost.
-			return errors.Join(in.store(ctx), err)
+			// What was read is as good as the rest, also when its sender has gone away.
+			return cmp.Or(in.store(context.WithoutCancel(ctx)), err)
 		case lead != nil:
 			in.batch = append(in.batch, *lead)
 		}
@@ -190,7 +212,7 @@ func (in *intake) kept(next string) string {
 	if in.Imported == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d leads were imported; %s", in.Imported, next)
+	return fmt.Sprintf(" Imported so far: %d; %s", in.Imported, next)
 }
 
 // lead is the next line as a lead; nil for a line without values.

@@ -79,14 +79,14 @@ func openTable(file io.Reader) (*table, error) {
 	switch {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
 		return nil, badFile("The file is a spreadsheet or an archive. Save it as CSV and send that.")
-	case bytes.IndexByte(start, 0) >= 0:
+	case bytes.IndexByte(firstLine(start), 0) >= 0:
 		return nil, badFile("The file is not a text file. Save it as CSV and send that.")
 	case len(bytes.TrimSpace(start)) == 0:
 		return nil, badFile("The file is empty. Its first line must name the columns, one of them phone_number.")
 	}
 	t := &table{budget: &budget{Reader: text, left: maxLine}, zones: map[string]bool{}}
 	separator := separatorOf(start)
-	if line, _, _ := bytes.Cut(start, []byte("\n")); bytes.HasPrefix(line, []byte("sep=")) { // written by Excel
+	if line := firstLine(start); bytes.HasPrefix(line, []byte("sep=")) { // written by Excel
 		_, _ = text.Discard(len(line) + 1)
 		t.above = 1
 	}
@@ -124,9 +124,14 @@ func inUTF8(file *bufio.Reader) io.Reader {
 	return transform.NewReader(file, unicode.UTF16(order, unicode.UseBOM).NewDecoder())
 }
 
+func firstLine(text []byte) []byte {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return line
+}
+
 // separatorOf is what divides the columns of the first line.
 func separatorOf(start []byte) rune {
-	line, _, _ := bytes.Cut(start, []byte("\n"))
+	line := firstLine(start)
 	if rest, ok := bytes.CutPrefix(line, []byte("sep=")); ok && len(rest) > 0 && strings.IndexByte(",;\t|", rest[0]) >= 0 {
 		return rune(rest[0])
 	}

@@ -84,9 +84,9 @@ var leadsImported = changed(http.StatusOK, "Leads imported successfully", closed
 
 // schemas are the records the API shows, by name.
 func schemas() object {
-	message := closed(object{"message": object{"type": "string"}})
-	invalid := closed(object{"message": object{"type": "string"},
-		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}})
+	message := object{"message": object{"type": "string"}}
+	invalid := object{"message": object{"type": "string"},
+		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}}
 	return object{
 		"Tool":           recordSchema(parley.ToolForm.Describe()),
 		"Assistant":      recordSchema(parley.AssistantForm.Describe()),
@@ -107,8 +107,8 @@ func schemas() object {
 			"total_balance": object{"type": "number"},
 			"limits": closed(object{"tools": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
 				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"}})}),
-		"Message":        message,
-		"Invalid":        invalid,
+		"Message":        closed(message),
+		"Invalid":        closed(invalid),
 		"FlaggedMessage": flagged(message),
 		"FlaggedInvalid": flagged(invalid),
 		"TooManyAttempts": object{"type": "object", "required": []string{"message", "retry_after"}, "additionalProperties": false, "properties": object{
@@ -117,9 +117,9 @@ func schemas() object {
 	}
 }
 
-// flagged is the schema of a refusal that says so in a flag too.
-func flagged(refusal object) object {
-	properties := maps.Clone(refusal["properties"].(object))
+// flagged is a refusal with these properties that says so in a flag too.
+func flagged(properties object) object {
+	properties = maps.Clone(properties)
 	properties["success"] = object{"type": "boolean", "const": false}
 	return closed(properties)
 }

@@ -142,7 +142,11 @@ func TestChangesOfTheSameLeadsNeverDeadlock(t *testing.T) {
 				case 0:
 					assertNoError(t, tenant.AddAllDoNotCall(context.Background(), []string{fmt.Sprintf("+1202555011%d", i%6), fmt.Sprintf("+1202555010%d", (i+3)%6)}, "api"))
 				case 1:
-					_, _, err := tenant.ImportLeads(context.Background(), c.ID, []store.NewLead{{PhoneNumber: fmt.Sprintf("+1202555010%d", i%10), Variables: "{}"}})
+					var batch []store.NewLead
+					for n := range 200 { // some forwards, some backwards
+						batch = append(batch, store.NewLead{PhoneNumber: fmt.Sprintf("+1202555%04d", max(n, i%8*199)-min(n, i%8*199)), Variables: "{}"})
+					}
+					_, _, err := tenant.ImportLeads(context.Background(), c.ID, batch)
 					assertNoError(t, err)
 				default:
 					assertNoError(t, tenant.Tx(context.Background(), func(t *store.Tenant) error {

@@ -19,6 +19,11 @@ type NewLead struct {
 // the campaign has already. blacklisted is how many of the imported must not be called.
 func (t *Tenant) ImportLeads(ctx context.Context, campaign parley.ID, leads []NewLead) (imported, blacklisted int, err error) {
 	err = t.Tx(ctx, func(t *Tenant) error {
+		// One import at a time: two that bring the same numbers in another order would wait
+		// for each other.
+		if err := t.advise(ctx, "pg_advisory_xact_lock", importLock, campaign); err != nil {
+			return err
+		}
 		if _, err := t.CampaignToUse(ctx, campaign); err != nil {
 			return err
 		}
@@ -101,7 +106,6 @@ func (t *Tenant) EraseNumber(ctx context.Context, number string) error {
 			// A round under way is over when one of its contacts goes: the others move up.
 			{"UPDATE leads SET next_contact = (SELECT COUNT(*) FROM lead_contacts x WHERE x.lead_id = leads.id) WHERE next_contact > 0 AND id IN (SELECT lead_id FROM lead_contacts WHERE user_id = ? AND phone_number = ?)", []any{t.user, number}},
 			{"DELETE FROM lead_contacts WHERE user_id = ? AND phone_number = ?", []any{t.user, number}},
-			{"DELETE FROM lead_contacts WHERE lead_id IN (SELECT id FROM leads WHERE user_id = ? AND phone_number = ?)", []any{t.user, number}},
 			// A 0 in its place leaves JSON what it was, whether the number stood there as text or as a number.
 			{"UPDATE lead_contacts SET variables = REPLACE(variables, ?, '0') WHERE user_id = ? AND variables LIKE ?", []any{digits, t.user, "%" + digits + "%"}},
 			{"UPDATE leads SET variables = REPLACE(variables, ?, '0') WHERE user_id = ? AND variables LIKE ?", []any{digits, t.user, "%" + digits + "%"}},

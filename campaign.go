@@ -26,6 +26,7 @@ type Campaign struct {
 	RetryOnGoalIncomplete bool
 	GoalVariable          *string
 	PhoneNumberIDs        []ID
+	StopReason            *string // why the dialer stopped it; nil when its owner did
 	Progress              Progress
 	CreatedAt             time.Time
 	UpdatedAt             time.Time
@@ -132,6 +133,7 @@ var CampaignForm = Form[Campaign]{
 	{Name: "retry_on_goal_incomplete", At: func(c *Campaign) any { return &c.RetryOnGoalIncomplete }, Default: false, Effect: "A conversation that did not reach its goal is retried."},
 	{Name: "goal_completion_variable", At: func(c *Campaign) any { return &c.GoalVariable }, Rule: Rule{Max: 255}, Effect: "The variable of the post-call evaluation that says whether the goal was reached.", Example: "status"},
 	{Name: "phone_number_ids", At: func(c *Campaign) any { return &c.PhoneNumberIDs }, Rule: Rule{Max: 100}, Default: []ID{}, Effect: "The lines it calls from, in turn; none: the assistant's.", Example: []ID{3}},
+	{Name: "stop_reason", At: func(c *Campaign) any { return &c.StopReason }, Rule: readOnly, Effect: "Why it stopped by itself; null otherwise."},
 	{Name: "progress", At: func(c *Campaign) any { return &c.Progress }, Rule: Rule{ReadOnly: true, Each: progressForm}, Effect: "How many leads are where."},
 	{Name: "created_at", At: func(c *Campaign) any { return &c.CreatedAt }, Rule: readOnly},
 	{Name: "updated_at", At: func(c *Campaign) any { return &c.UpdatedAt }, Rule: readOnly},
@@ -249,7 +251,7 @@ func (c *Campaign) Start(ready Readiness) error {
 	case !ready.Lead && c.MarkComplete:
 		return refused("The campaign has no lead to call. Add leads first, or set mark_complete_when_no_leads to false.")
 	}
-	c.Status = CampaignInProgress
+	c.Status, c.StopReason = CampaignInProgress, nil
 	return nil
 }
 

@@ -16,8 +16,10 @@ import (
 	"parley"
 	"parley/internal/api"
 	"parley/internal/dialer"
+	"parley/internal/egress"
 	"parley/internal/jobs"
 	"parley/internal/store"
+	"parley/internal/switchboard"
 )
 
 type serveCmd struct{}
@@ -41,6 +43,9 @@ type server struct {
 	log      *slog.Logger
 	db       *store.DB
 	queue    *jobs.Queue
+	exchange *exchange
+	dialer   *dialer.Dialer
+	api      *api.Server
 	http     *http.Server
 	listener net.Listener
 	failed   chan error
@@ -70,17 +75,60 @@ func (s *server) open(ctx context.Context) (token string, err error) {
 	if token, err = prepare(ctx, s.db, s.config, s.log); err != nil {
 		return "", err
 	}
-	if s.queue, err = jobs.New(s.db, quieter(s.log)); err != nil {
-		return "", err
+	return token, s.openExchange(ctx)
+}
+
+// openExchange connects the telephone: its calls come by the queue and by SIP.
+func (s *server) openExchange(ctx context.Context) (err error) {
+	if len(s.config.AllowPrivate) > 0 {
+		s.log.Warn("tools and webhooks of all users may reach private addresses; unset PARLEY_ALLOW_PRIVATE in production", "allowed", s.config.AllowPrivate)
+	}
+	door := egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
+	notifier := &egress.Notifier{DB: s.db, Client: door, Log: s.log, Recording: func(c *parley.Call) *string {
+		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
+	}}
+	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
+	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
+		Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
+			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
+				return err
+			}
+			return notifier.Concluded(ctx, tx, c, a)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	board := s.exchange.board
+	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
+		Dial: board.Dial, Finish: board.Finish, Deliver: notifier.Deliver, Conclude: board.Bury,
+		Lost: func() { board.EndAll(parley.EndNodeLost) },
+	})
+	if err != nil {
+		return err
+	}
+	s.dialer.Queue = s.queue
+	notifier.Start(s.queue)
+	board.Start(s.queue)
+	if err := s.exchange.connect(ctx); err != nil {
+		return err
 	}
 	// The queue is stopped by stop, after the requests that feed it, not by ctx.
-	return token, s.queue.Start(context.WithoutCancel(ctx))
+	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.dialer.Start()
+	return nil
 }
 
 // close gives back what open took before it failed.
 func (s *server) close() (err error) {
 	if s.listener != nil {
 		err = s.listener.Close()
+	}
+	if s.exchange != nil {
+		err = errors.Join(err, s.exchange.close())
 	}
 	if s.db != nil {
 		err = errors.Join(err, s.db.Close())
@@ -127,15 +175,17 @@ func (h atLeastWarn) WithGroup(g string) slog.Handler { return atLeastWarn{h.Han
 func (s *server) serve() {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	handler := api.New(api.Config{
+	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
-		Preview: func(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error) {
-			return dialer.PreviewStored(ctx, s.db, dialer.Sandbox, user, campaign)
+		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret,
+		CanDial: s.dialer.CanDial, Preview: s.dialer.Forecast,
+		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
+			return t.HangUpCampaign(ctx, campaign)
 		},
 	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
 	s.http = &http.Server{
-		Handler: handler,
+		Handler: s.api,
 		// A client that dribbles its headers or body holds a connection no longer than this.
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -163,6 +213,7 @@ func (s *server) address() string {
 func (s *server) greet(c console, token string) {
 	c.printf("Parley %s is ready at %s\n", version, s.address())
 	c.printf("  API reference  %s/docs\n", s.address())
+	c.printf("  SIP            %s\n", s.exchange.agent.Addr("udp"))
 	another := os.Args[0] + " token create --user " + store.FirstUser.Email + " --name NAME"
 	if token != "" {
 		c.printf("  Token          %s\n", token)
@@ -173,15 +224,47 @@ func (s *server) greet(c console, token string) {
 	c.printf("Stop with Ctrl-C.\n")
 }
 
-// stop refuses new requests, finishes the running ones, then the jobs, then closes
-// the database.
+// stop refuses new requests, finishes the running ones, then the calls, then the jobs
+// that follow them, and closes the database.
 func (s *server) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(s.config.StopTimeoutSec)*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()
-	s.log.Info("stopping")
+	s.log.Info("stopping", "calls", s.exchange.board.Live())
+	s.api.Stop()
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
 	}
-	return errors.Join(err, s.queue.Stop(ctx), s.db.Close())
+	s.dialer.Stop()
+	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
+	defer stopDraining()
+	s.exchange.drain(draining)
+	jobsCtx, stopJobs := context.WithTimeout(context.Background(), s.patience())
+	defer stopJobs()
+	err = errors.Join(err, s.finishCalls(jobsCtx), s.queue.Stop(jobsCtx), s.exchange.close())
+	return errors.Join(err, s.db.Close())
+}
+
+func (s *server) patience() time.Duration {
+	return time.Duration(s.config.StopTimeoutSec) * time.Second
+}
+
+// finishCalls waits until the calls that have ended are completed, here or elsewhere.
+// What does not get done is done by the next start.
+func (s *server) finishCalls(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left, err := s.db.System().UnfinishedCalls(ctx)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if left == 0 || ctx.Err() != nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 }

@@ -74,16 +74,8 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call
 		if err != nil {
 			return err
 		}
-		voice, err := tenant.Voice(ctx, a.VoiceID)
-		if err != nil {
-			return err
-		}
-		model, err := tenant.Model(ctx, a.LLMModelID)
-		if err != nil {
-			return err
-		}
-		call = sandboxed(a, voice, model)
-		return nil
+		call, err = equipment(db)(ctx, a)
+		return err
 	})
 	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + s.Callee, AssistantPhone: "+12025550180", Direction: parley.Outbound, Variables: map[string]any{}}
 	for name, value := range s.Variable {
@@ -92,12 +84,29 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call
 	return call, err
 }
 
+// equipment gives assistants their providers.
+func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.Config, error) {
+	p, ambience := sandbox.New(sandbox.Options{}), audio.NewAmbience(1)
+	return func(ctx context.Context, a *parley.Assistant) (converse.Config, error) {
+		tenant := db.Tenant(a.UserID)
+		voice, err := tenant.Voice(ctx, a.VoiceID)
+		if err != nil {
+			return converse.Config{}, err
+		}
+		model, err := tenant.Model(ctx, a.LLMModelID)
+		if err != nil {
+			return converse.Config{}, err
+		}
+		c := sandboxed(p, a, voice, model)
+		c.Ambience = ambience
+		return c, nil
+	}
+}
+
 // sandboxed gives an assistant the sandbox's providers.
-func sandboxed(a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
-	p := sandbox.New(sandbox.Options{})
+func sandboxed(p *sandbox.Provider, a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
 	return converse.Config{
 		Assistant:    *a,
-		Ambience:     audio.NewAmbience(1),
 		Transcribers: []converse.Provider[converse.Transcriber]{{Name: parley.Sandbox, Use: p.Transcriber()}},
 		Models:       []converse.Provider[converse.Model]{{Name: parley.Sandbox, Key: model.Key, Use: p.Model()}},
 		Speakers:     []converse.Provider[converse.Speaker]{{Name: parley.Sandbox, Key: voice.Key, Use: p.Speaker()}},
@@ -139,7 +148,7 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, number string, call converse.Config) (result converse.Result, err error) {
+func placeSimulated(ctx context.Context, number string, call converse.Config) (result switchboard.Result, err error) {
 	carrier, err := simulator.Start()
 	if err != nil {
 		return result, err
@@ -161,7 +170,7 @@ func placeSimulated(ctx context.Context, number string, call converse.Config) (r
 	trunk := carrier.Trunk()
 	agent.SetTrunks([]parley.Trunk{trunk})
 	phone := &switchboard.Telephone{SIP: agent, Media: engine, Host: netip.MustParseAddr("127.0.0.1")}
-	return phone.Place(ctx, trunk, number, "+12025550180", call)
+	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: number, From: "+12025550180"}, call)
 }
 
 // showTurns writes what is said, as it is said.
@@ -187,7 +196,7 @@ func ignoreFailure(err error) error {
 }
 
 // report says how the call ended.
-func report(c console, result converse.Result, err error) {
+func report(c console, result switchboard.Result, err error) {
 	if failure, unanswered := errors.AsType[*sip.Failure](err); unanswered {
 		c.printf("Not answered: %s.\n", strings.ReplaceAll(string(failure.Outcome), "_", " "))
 		return

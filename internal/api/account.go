@@ -23,7 +23,11 @@ func accountRoutes() []Route {
 }
 
 func getMe(_ context.Context, rq *request) (*reply, error) {
-	u := rq.user
+	u, calls := rq.user, rq.server.config.Calls
+	var spend *float64
+	if amount := calls.SpendPerDay.Float(); amount > 0 {
+		spend = &amount
+	}
 	return ok(encode(struct {
 		ID           parley.ID      `json:"id"`
 		Name         string         `json:"name"`
@@ -33,6 +37,8 @@ func getMe(_ context.Context, rq *request) (*reply, error) {
 		Limits       map[string]any `json:"limits"`
 	}{u.ID, u.Name, u.Email, u.Plan, 0, map[string]any{
 		"tools": limitOrNull(u.Limits().Tools), "requests_per_second": limitOrNull(rq.server.config.RatePerToken),
+		"parallel_calls": limitOrNull(calls.Parallel), "calls_per_second": limitOrNull(calls.PerSecond),
+		"minutes_per_day": limitOrNull(calls.MinutesPerDay), "spend_per_day": spend,
 	}}), nil)
 }
 

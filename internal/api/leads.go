@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"time"
 
 	"parley"
 	"parley/internal/store"
@@ -64,7 +63,7 @@ func createLead(ctx context.Context, rq *request) (*reply, error) {
 type leadList struct {
 	paging
 	store.LeadFilter
-	From, To string
+	days
 }
 
 var leadQuery = append(bareFields(func(q *leadList) *paging { return &q.paging }), parley.Form[leadList]{
@@ -72,16 +71,9 @@ var leadQuery = append(bareFields(func(q *leadList) *paging { return &q.paging }
 	{Name: "status", At: func(q *leadList) any { return &q.Status }, Rule: parley.Rule{In: words(parley.LeadStatuses)}, Effect: "Only those of this status."},
 	{Name: "phone_number", At: func(q *leadList) any { return &q.PhoneNumber }, Rule: parley.Rule{Match: regexp.MustCompile(`^[+ ]?[0-9]{0,15}$`), MatchText: "The phone number must be a part of a phone number, such as +1202 or 0100."},
 		Effect: "Only those whose number contains this; with a plus, those whose number begins so."},
-	{Name: "date_from", At: func(q *leadList) any { return &q.From }, Rule: parley.Rule{Check: date}, Effect: "Only those created on this day (UTC) or later: YYYY-MM-DD.", Example: "2026-01-01"},
-	{Name: "date_to", At: func(q *leadList) any { return &q.To }, Rule: parley.Rule{Check: date}, Effect: "Only those created on this day (UTC) or before: YYYY-MM-DD.", Example: "2026-01-31"},
+	{Name: "date_from", At: func(q *leadList) any { return &q.days.From }, Rule: parley.Rule{Check: date}, Effect: "Only those created on this day (UTC) or later: YYYY-MM-DD.", Example: "2026-01-01"},
+	{Name: "date_to", At: func(q *leadList) any { return &q.days.To }, Rule: parley.Rule{Check: date}, Effect: "Only those created on this day (UTC) or before: YYYY-MM-DD.", Example: "2026-01-31"},
 }...)
-
-func date(s string) string {
-	if _, err := time.Parse(time.DateOnly, s); err != nil {
-		return "must be a date such as 2026-01-31."
-	}
-	return ""
-}
 
 func listLeads(ctx context.Context, rq *request) (*reply, error) {
 	q, err := readQuery(leadQuery, rq.URL.Query())
@@ -90,12 +82,8 @@ func listLeads(ctx context.Context, rq *request) (*reply, error) {
 	}
 	filter := q.LeadFilter
 	filter.PhoneNumber = plus(filter.PhoneNumber)
-	if q.From != "" {
-		filter.From, _ = time.Parse(time.DateOnly, q.From) // checked above
-	}
-	if q.To != "" {
-		last, _ := time.Parse(time.DateOnly, q.To)
-		filter.To = last.AddDate(0, 0, 1)
+	if filter.From, filter.To, err = q.span(); err != nil {
+		return nil, err
 	}
 	all, total, err := rq.tenant.Leads(ctx, filter, q.PerPage, q.offset())
 	return counted(parley.LeadForm, all, total, err)

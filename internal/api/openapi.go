@@ -18,6 +18,7 @@ type Answer struct {
 	Status  int
 	Schema  object
 	Message string // of an envelope
+	Stream  bool   // server-sent events instead of JSON
 }
 
 // Failure documents one way an endpoint refuses.
@@ -98,6 +99,8 @@ func schemas() object {
 		"Lead":           recordSchema(parley.LeadForm.Describe()),
 		"Forecast":       recordSchema(parley.ForecastForm.Describe()),
 		"DoNotCall":      recordSchema(parley.DoNotCallForm.Describe()),
+		"Delivery":       recordSchema(parley.DeliveryForm.Describe()),
+		"Call":           recordSchema(parley.CallForm.Describe()),
 		"Voice":          recordSchema(voiceForm.Describe()),
 		"Model":          recordSchema(modelForm.Describe()),
 		"Language":       recordSchema(languageForm.Describe()),
@@ -106,7 +109,9 @@ func schemas() object {
 		"User": closed(object{"id": object{"type": "integer"}, "name": object{"type": "string"}, "email": object{"type": "string"}, "plan": object{"type": "string"},
 			"total_balance": object{"type": "number"},
 			"limits": closed(object{"tools": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
-				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"}})}),
+				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
+				"parallel_calls":      object{"type": []string{"integer", "null"}}, "calls_per_second": object{"type": []string{"integer", "null"}},
+				"minutes_per_day": object{"type": []string{"integer", "null"}}, "spend_per_day": object{"type": []string{"number", "null"}}})}),
 		"Message":        closed(message),
 		"Invalid":        closed(invalid),
 		"FlaggedMessage": flagged(message),
@@ -360,7 +365,11 @@ func parameters(route Route) (list []any) {
 }
 
 func responses(route Route) object {
-	all := object{strconv.Itoa(route.Answer.Status): object{"description": "Success.", "headers": rateHeaders(), "content": content(route.Answer.Schema, nil)}}
+	success := content(route.Answer.Schema, nil)
+	if route.Answer.Stream {
+		success = object{"text/event-stream": object{"schema": object{"type": "string"}}}
+	}
+	all := object{strconv.Itoa(route.Answer.Status): object{"description": "Success.", "headers": rateHeaders(), "content": success}}
 	failures := append(slices.Clone(route.Errors), Failure{http.StatusUnauthorized, "The token is missing, unknown or revoked.", "Unauthenticated.", nil})
 	if route.Body != nil {
 		failures = append(failures, Failure{http.StatusBadRequest, "The body is not a JSON object.", "The request body is not valid JSON.", nil},

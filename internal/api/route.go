@@ -40,7 +40,7 @@ type Route struct {
 
 // Routes is every endpoint of the API.
 func Routes() []Route {
-	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(),
+	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), callRoutes(), deliveryRoutes(),
 		campaignRoutes(), importRoutes(), leadRoutes(), doNotCallRoutes())
 }
 
@@ -59,6 +59,7 @@ type reply struct {
 	status int
 	header http.Header
 	body   []byte
+	stream func(http.ResponseWriter, *http.Request) // instead of a body
 }
 
 // id is the id in the path. One that is no number is one that does not exist.
@@ -150,6 +151,11 @@ func (s *Server) call(w *answerWriter, r *http.Request, route Route) {
 		return
 	}
 	maps.Copy(w.Header(), answer.header)
+	if answer.stream != nil {
+		w.status = answer.status
+		answer.stream(w.ResponseWriter, r)
+		return
+	}
 	w.json(answer.status, answer.body)
 }
 

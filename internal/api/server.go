@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/jobs"
 	"parley/internal/store"
 )
 
@@ -24,6 +26,13 @@ type Config struct {
 	RatePerAddress int            // requests a second; 0: no limit
 	TrustedProxies []netip.Prefix // whose X-Forwarded headers are believed
 	Version        string
+
+	Queue      *jobs.Queue // where calls wait to be placed
+	Calls      parley.CallCaps
+	Policy     parley.NumberPolicy
+	Carriers   parley.Carriers
+	Recordings store.Recordings
+	NewSecret  func() string // for webhooks
 
 	// CanDial says whether a campaign has a line to call from; nil: every one has.
 	CanDial func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error)
@@ -43,6 +52,8 @@ type Server struct {
 	tokens  *limiter
 	callers *limiter
 	mux     *http.ServeMux
+	stop    chan struct{} // closed when the server stops: what streams ends
+	stopped sync.Once
 }
 
 // Check is a part of the server that /readyz asks about.
@@ -59,9 +70,11 @@ func New(config Config, db *store.DB, log *slog.Logger, registry *prometheus.Reg
 		tokens:  newLimiter(config.RatePerToken, time.Now),
 		callers: newLimiter(config.RatePerAddress, time.Now),
 		mux:     http.NewServeMux(),
+		stop:    make(chan struct{}),
 	}
 	s.mountRoutes(Routes())
 	s.mountDocs()
+	s.mountRecordings()
 	s.mountProbes(registry)
 	return s
 }
@@ -75,3 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mux.ServeHTTP(w, r)
 }
+
+// Stop ends the answers that go on for as long as something happens: without it the
+// last listener would hold a stopping server up.
+func (s *Server) Stop() { s.stopped.Do(func() { close(s.stop) }) }

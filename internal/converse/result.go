@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"parley"
 )
 
 // Result is what remains of a call.
@@ -78,26 +80,26 @@ const (
 	BySystem    Party = "system"
 )
 
-// EndReason is why a call ended: a closed list.
-type EndReason string
+// EndReason is why a call ended.
+type EndReason = parley.EndReason
 
-// The reasons.
+// The reasons that a conversation ends for.
 const (
-	EndHungUp       EndReason = "customer_hung_up"
-	EndGoodbye      EndReason = "assistant_ended"
-	EndTransferred  EndReason = "transferred"
-	EndOptOut       EndReason = "opted_out"
-	EndMaxDuration  EndReason = "max_duration"
-	EndMaxSilence   EndReason = "max_silence"
-	EndVoicemail    EndReason = "voicemail"
-	EndMessageLeft  EndReason = "voicemail_message_left"
-	EndTranscriber  EndReason = "transcriber_failed"
-	EndModel        EndReason = "model_failed"
-	EndSpeaker      EndReason = "speaker_failed"
-	EndDuplex       EndReason = "duplex_failed"
-	EndStopped      EndReason = "stopped"
-	EndNotAnswered  EndReason = "not_answered"
-	EndMediaFailure EndReason = "media_lost"
+	EndHungUp       = parley.EndHungUp
+	EndGoodbye      = parley.EndGoodbye
+	EndTransferred  = parley.EndTransferred
+	EndOptOut       = parley.EndOptOut
+	EndMaxDuration  = parley.EndMaxDuration
+	EndMaxSilence   = parley.EndMaxSilence
+	EndVoicemail    = parley.EndVoicemail
+	EndMessageLeft  = parley.EndMessageLeft
+	EndTranscriber  = parley.EndTranscriber
+	EndModel        = parley.EndModel
+	EndSpeaker      = parley.EndSpeaker
+	EndDuplex       = parley.EndDuplex
+	EndStopped      = parley.EndStopped
+	EndNotAnswered  = parley.EndNotAnswered
+	EndMediaFailure = parley.EndMediaFailure
 )
 
 // ToolRun is one run of a tool.

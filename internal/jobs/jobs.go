@@ -1,68 +1,153 @@
 // Package jobs is the work that outlives a request: River queues on the same
 // database as the rows the work is about, so that a state and its job commit
-// together. It wires job kinds to those who do them; it must not do any of it.
+// together. It wires job kinds to those who do them, and sees to it that the work of
+// a node that died is done by another; it must not do any of it.
 package jobs
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
 
+	"parley"
 	"parley/internal/store"
 )
+
+// Do does one job: the work about a row. Later puts it off; any other error has it
+// tried again.
+type Do func(ctx context.Context, row parley.ID) error
+
+// Work is who does the jobs of each kind. A node takes no jobs of a kind that it has
+// nobody for; the others do.
+type Work struct {
+	Dial    Do // place a call
+	Finish  Do // what follows a conversation: evaluation, costs, notification
+	Deliver Do // one attempt of a webhook delivery
+
+	// Conclude ends a call whose node has died, in the transaction that takes it from it.
+	Conclude func(context.Context, *store.System, *parley.Call) error
+	// Lost is told that this node was taken for dead: what it held is not its own any more.
+	Lost func()
+}
+
+// Later is the error of a job that is to be tried again after a while. It does not count
+// as a failure.
+func Later(after time.Duration) error { return river.JobSnooze(after) }
 
 // Queue takes jobs and works on them. Both databases insert through the same *sql.Tx.
 type Queue struct {
 	client *river.Client[*sql.Tx]
 	db     *store.DB
+	work   Work
+	log    *slog.Logger
+	node   string
+	beats  sync.WaitGroup
+	stop   context.CancelFunc
 }
 
-// tidyEvery is how often the database is tidied.
-const tidyEvery = time.Hour
+const (
+	// tidyEvery is how often the database is tidied.
+	tidyEvery = time.Hour
+	// pollEvery is how often a queue looks for jobs: a call is placed so soon after it
+	// was asked for, also when another process asked.
+	pollEvery = 50 * time.Millisecond
+	// jobLimit bounds a job. All jobs are short; the longest asks a slow model twice.
+	jobLimit = 3 * time.Minute
+)
+
+// The queues. A kind has its own, so that one which is slow holds up no other.
+const (
+	dialQueue    = "dial"
+	finishQueue  = "finish"
+	deliverQueue = "deliver"
+)
 
 // New makes a queue; nothing runs before Start.
-func New(db *store.DB, log *slog.Logger) (*Queue, error) {
+func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
+	q := &Queue{db: db, work: work, log: log, node: nodeID()}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &tidyWorker{db: db})
+	river.AddWorker(workers, &worker[tidying]{do: func(ctx context.Context, _ parley.ID) error { return db.System().Tidy(ctx) }})
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}
+	add(workers, queues, worker[dialling]{do: work.Dial}, dialQueue, 20)
+	add(workers, queues, worker[finishing]{do: work.Finish}, finishQueue, 20)
+	add(workers, queues, worker[delivering]{do: work.Deliver}, deliverQueue, 100)
 	config := &river.Config{
-		Logger:  log.WithGroup("jobs"),
-		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}},
-		Workers: workers,
+		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
+		SkipUnknownJobCheck: true, // another node may have who this one has not
+		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
+		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{},
 		PeriodicJobs: []*river.PeriodicJob{
-			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return tidy{}, nil }, nil),
+			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return job[tidying]{}, nil }, nil),
 		},
 	}
-	var client *river.Client[*sql.Tx]
 	var err error
 	if db.Postgres() {
-		client, err = river.NewClient(riverdatabasesql.New(db.SQL()), config)
+		q.client, err = river.NewClient(riverdatabasesql.New(db.SQL()), config)
 	} else {
-		client, err = river.NewClient(riversqlite.New(db.SQL()), config)
+		q.client, err = river.NewClient(riversqlite.New(db.SQL()), config)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the job queue: %w", err)
 	}
-	return &Queue{client: client, db: db}, nil
+	return q, nil
 }
 
+// nodeID names this process among all that ever used the database.
+func nodeID() string {
+	host, _ := os.Hostname()
+	random := make([]byte, 8)
+	_, _ = rand.Read(random) // never fails on a supported system
+	return host + "-" + hex.EncodeToString(random)
+}
+
+// add has a worker take jobs, if it has anybody to do them.
+func add[K kind](workers *river.Workers, queues map[string]river.QueueConfig, w worker[K], queue string, atOnce int) {
+	if w.do == nil {
+		return
+	}
+	river.AddWorker(workers, &w)
+	queues[queue] = river.QueueConfig{MaxWorkers: atOnce}
+}
+
+// Node is this process's name in the database.
+func (q *Queue) Node() string { return q.node }
+
 // Start begins to work on jobs.
-func (q *Queue) Start(ctx context.Context) error { return q.client.Start(ctx) }
+func (q *Queue) Start(ctx context.Context) error {
+	if err := q.db.System().Join(ctx, q.node); err != nil {
+		return err
+	}
+	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	q.stop = stop
+	q.beats.Go(func() { q.beat(beating) })
+	return q.client.Start(ctx)
+}
 
 // Stop lets running jobs finish until ctx ends, then cancels them; it returns when
 // everything has stopped.
 func (q *Queue) Stop(ctx context.Context) error {
 	err := q.client.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return q.client.StopAndCancel(context.WithoutCancel(ctx))
+		err = q.client.StopAndCancel(context.WithoutCancel(ctx))
 	}
-	return err
+	if q.stop == nil {
+		return err
+	}
+	q.stop()
+	q.beats.Wait()
+	return errors.Join(err, q.db.System().Leave(context.WithoutCancel(ctx), q.node))
 }
 
 // late is how long a due job may wait before the queue counts as stuck.
@@ -86,16 +171,68 @@ func (q *Queue) Check(ctx context.Context) error {
 	return nil
 }
 
-// tidy keeps the database quick.
-type tidy struct{}
-
-func (tidy) Kind() string { return "tidy" }
-
-type tidyWorker struct {
-	river.WorkerDefaults[tidy]
-	db *store.DB
+// Dial has a call placed, once the transaction commits.
+func (q *Queue) Dial(ctx context.Context, tx *store.System, call parley.ID) error {
+	return insert(ctx, q, tx, job[dialling]{Row: call}, river.InsertOpts{Queue: dialQueue, MaxAttempts: 10})
 }
 
-func (w *tidyWorker) Work(ctx context.Context, _ *river.Job[tidy]) error {
-	return w.db.System().Tidy(ctx)
+// Finish has the work after a conversation done, once the transaction commits.
+func (q *Queue) Finish(ctx context.Context, tx *store.System, call parley.ID) error {
+	return insert(ctx, q, tx, job[finishing]{Row: call}, river.InsertOpts{Queue: finishQueue, MaxAttempts: 10})
+}
+
+// Deliver has a webhook delivery attempted at a time, once the transaction commits.
+func (q *Queue) Deliver(ctx context.Context, tx *store.System, delivery parley.ID, at time.Time) error {
+	o := river.InsertOpts{Queue: deliverQueue, MaxAttempts: 10}
+	if at.After(time.Now()) { // what has a time waits for River's scheduler, which looks every few seconds
+		o.ScheduledAt = at
+	}
+	return insert(ctx, q, tx, job[delivering]{Row: delivery}, o)
+}
+
+func insert[K kind](ctx context.Context, q *Queue, tx *store.System, j job[K], o river.InsertOpts) error {
+	_, err := q.client.InsertTx(ctx, tx.SQLTx(), j, &o)
+	return err
+}
+
+// kind names a kind of job.
+type kind interface{ kind() string }
+
+type (
+	tidying    struct{}
+	dialling   struct{}
+	finishing  struct{}
+	delivering struct{}
+)
+
+func (tidying) kind() string    { return "tidy" }
+func (dialling) kind() string   { return "dial" }
+func (finishing) kind() string  { return "finish" }
+func (delivering) kind() string { return "deliver" }
+
+// job is what the queue keeps: everything else is in the row.
+type job[K kind] struct {
+	Row parley.ID `json:"row"`
+}
+
+func (job[K]) Kind() string {
+	var k K
+	return k.kind()
+}
+
+type worker[K kind] struct {
+	river.WorkerDefaults[job[K]]
+	do Do
+}
+
+func (w *worker[K]) Work(ctx context.Context, j *river.Job[job[K]]) error {
+	return w.do(ctx, j.Args.Row)
+}
+
+// backoff tries a failed job again after 1, 2, 4, ... seconds, a minute at most.
+type backoff struct{}
+
+func (backoff) NextRetry(j *rivertype.JobRow) time.Time {
+	wait := time.Second << min(j.Attempt-1, 6)
+	return time.Now().Add(min(wait, time.Minute))
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 func newQueue(t *testing.T, db *store.DB) *jobs.Queue {
 	t.Helper()
-	q, err := jobs.New(db, slog.New(slog.DiscardHandler))
+	q, err := jobs.New(db, slog.New(slog.DiscardHandler), jobs.Work{})
 	require.NoError(t, err)
 	return q
 }

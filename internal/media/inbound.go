@@ -44,7 +44,8 @@ func (in *inbound) configure(now time.Duration, params Params) error {
 	}
 	in.params = params
 	in.latch.aim(params.Remote, params.NATHosts)
-	in.watch.expect(now, params.Direction.receives())
+	// Who puts us on hold may play music, or send nothing for as long as it likes.
+	in.watch.expect(now, params.Direction == SendReceive)
 	return nil
 }
 

@@ -77,6 +77,9 @@ type Key struct {
 // Params are what an offer and its answer agreed on.
 type Params struct {
 	Codec Codec
+	// Rate is that of the session's frames, set at its start for good; 0 means the
+	// codec's own.
+	Rate audio.Rate
 	// EventType is the payload type of the telephone-events we send, 0 when none
 	// were agreed on. EventTypeHeard is that of theirs when it is another.
 	EventType, EventTypeHeard uint8
@@ -145,6 +148,8 @@ func (p *Params) validate() error {
 		return fmt.Errorf("media: telephone-event payload type %d is not dynamic", p.EventTypeHeard)
 	case !p.Remote.IsValid() || p.Remote.Port() == 0 || p.Remote.Addr().IsUnspecified() || p.Remote.Addr().IsMulticast():
 		return fmt.Errorf("media: nothing can be sent to %s", p.Remote)
+	case p.Rate != 0 && p.Rate != audio.Rate8k && p.Rate != audio.Rate16k:
+		return fmt.Errorf("media: frames cannot have %d Hz; set 8000 or 16000", p.Rate)
 	case p.Direction > Inactive:
 		return fmt.Errorf("media: no direction %d", p.Direction)
 	case (p.SendKey == nil) != (p.ReceiveKey == nil):

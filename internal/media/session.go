@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/netip"
@@ -51,7 +52,7 @@ func (s *Session) Local() netip.AddrPort {
 }
 
 // Start sets the sound going: from now on there is a Frame every 20 ms, and a packet
-// of what Send was given, or of silence. The codec's rate is the session's for good.
+// of what Send was given, or of silence.
 func (s *Session) Start(params Params, calls Callbacks) error {
 	if err := params.validate(); err != nil {
 		return err
@@ -64,7 +65,7 @@ func (s *Session) Start(params Params, calls Callbacks) error {
 	case s.started:
 		return errors.New("media: the session has started before")
 	}
-	now, rate := s.engine.clock.now(), params.Codec.Rate()
+	now, rate := s.engine.clock.now(), cmp.Or(params.Rate, params.Codec.Rate())
 	in, out := newInbound(rate, s.engine.config.DeadAfter), newOutbound(rate)
 	if err := errors.Join(in.configure(now, params), out.configure(params)); err != nil {
 		return err

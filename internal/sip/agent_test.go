@@ -132,7 +132,7 @@ func TestACallGoesBothWaysOverEveryTransport(t *testing.T) {
 			theirs := get(t, calls)
 			require.Equal(t, netip.MustParseAddrPort("127.0.0.1:4000"), ours.Session().Remote)
 			require.Equal(t, netip.MustParseAddrPort("127.0.0.1:5000"), theirs.Session().Remote)
-			require.Equal(t, "G722", ours.Session().Codec.Name)
+			require.Equal(t, "PCMU", ours.Session().Codec.Name)
 
 			require.NoError(t, ours.Hangup(within(t)))
 			require.Equal(t, End{By: EndedByPeer, Reason: "bye"}, ended(t, theirs))
@@ -161,7 +161,7 @@ func TestAnIncomingCallSaysWhoCallsWhom(t *testing.T) {
 	require.Equal(t, "+12025550100", in.From)
 	require.Equal(t, "Ann", in.Name)
 	require.EqualValues(t, 7, in.Trunk.ID)
-	require.Equal(t, "G722", in.Offer.Codec.Name)
+	require.Equal(t, "PCMU", in.Offer.Codec.Name)
 }
 
 func TestARefusalCarriesItsVerdict(t *testing.T) {

@@ -87,7 +87,7 @@ func (c *Call) takeDelayed(ctx context.Context, media Media, acked <-chan []byte
 		return err
 	}
 	c.mu.Lock()
-	c.session = session
+	c.local, c.session = media.settle(session), session
 	c.mu.Unlock()
 	return nil
 }

@@ -2,6 +2,7 @@ package sip
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +100,9 @@ func (c *Call) ID() string { return c.name.callID }
 
 // Trunk is the trunk that carries the call.
 func (c *Call) Trunk() parley.Trunk { return c.trunk }
+
+// Peer is the host that the call's signalling goes to.
+func (c *Call) Peer() netip.Addr { return c.hop().remote.Addr() }
 
 // Session is the media as last agreed.
 func (c *Call) Session() Session {

@@ -21,12 +21,23 @@ func G722() Codec { return Codec{Payload: 9, Name: "G722", Rate: 8000} }
 // TelephoneEvent carries DTMF (RFC 4733).
 func TelephoneEvent() Codec { return Codec{Payload: 101, Name: "telephone-event", Rate: 8000} }
 
-// Codecs is everything Parley speaks, best sound first.
-func Codecs() []Codec { return []Codec{G722(), PCMU(), PCMA(), TelephoneEvent()} }
+// Codecs is everything Parley speaks, cheapest first: G.722 costs several times what
+// G.711 does, and is there for peers that have nothing else.
+func Codecs() []Codec { return []Codec{PCMU(), PCMA(), G722(), TelephoneEvent()} }
 
 // same says whether two entries mean one format; payload numbers may differ.
 func (c Codec) same(other Codec) bool {
 	return strings.EqualFold(c.Name, other.Name) && c.Rate == other.Rate
+}
+
+// find is the entry of a list that means the same format.
+func find(codecs []Codec, wanted Codec) (Codec, bool) {
+	for _, c := range codecs {
+		if c.same(wanted) {
+			return c, true
+		}
+	}
+	return Codec{}, false
 }
 
 func (c Codec) isEvent() bool { return strings.EqualFold(c.Name, "telephone-event") }

@@ -15,11 +15,10 @@ type Crypto struct {
 	Key   []byte // master key and salt, joined as on the wire
 }
 
-// The crypto suites (RFC 4568 section 6.2, RFC 6188 for AES-256).
+// The crypto suites (RFC 4568 section 6.2).
 const (
 	AESCM128SHA180 = "AES_CM_128_HMAC_SHA1_80"
 	AESCM128SHA132 = "AES_CM_128_HMAC_SHA1_32"
-	AESCM256SHA180 = "AES_256_CM_HMAC_SHA1_80"
 )
 
 // keyLength is the length of key and salt of a suite, 0 for one we do not have.
@@ -27,8 +26,6 @@ func keyLength(suite string) int {
 	switch suite {
 	case AESCM128SHA180, AESCM128SHA132:
 		return 30
-	case AESCM256SHA180:
-		return 46
 	default:
 		return 0
 	}

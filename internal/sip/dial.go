@@ -213,9 +213,7 @@ func (c *Call) answered(ctx context.Context, invite *gosip.Request, res *gosip.R
 	c.dialog = d
 	c.state = up
 	c.session = session
-	if session.SendKey != nil { // a later offer keeps the key in use
-		c.local.Crypto = []Crypto{*session.SendKey}
-	}
+	c.local = c.local.settle(session)
 	c.updates = listed(res, "UPDATE", "Allow")
 	c.mu.Unlock()
 	c.acknowledge(invite)

@@ -274,8 +274,8 @@ func (in *Incoming) Answer(media Media, hooks Hooks) (*Call, error) {
 	c.mu.Lock()
 	c.hooks, c.local, c.session = hooks, media, session
 	c.state = up
-	if session.SendKey != nil {
-		c.local.Crypto = []Crypto{*session.SendKey}
+	if in.Offer != nil {
+		c.local = media.settle(session)
 	}
 	c.mu.Unlock()
 	c.negotiateTimer(in.req, res)

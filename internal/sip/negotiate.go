@@ -35,9 +35,16 @@ func Accept(answer []byte, local Media) (Session, error) {
 	if line.secure != (len(local.Crypto) > 0) {
 		return Session{}, ErrNoAudio
 	}
-	s, err := line.agree(local)
-	if err != nil || !line.secure {
+	// RFC 3264 section 7: the answer's order decides what we send.
+	s, err := line.agree(local, line.codecs)
+	if err != nil {
 		return s, err
+	}
+	if ours, ok := find(local.codecs(), s.Event); ok {
+		s.EventHeard = ours.Payload // what we offered is what we are sent
+	}
+	if !line.secure {
+		return s, nil
 	}
 	// RFC 4568 section 5.1.3: the answer's one key carries the tag it chose.
 	for _, theirs := range line.keys {
@@ -96,7 +103,9 @@ func choose(d *sdp.SessionDescription, local Media) (audioLine, Session, error) 
 		if line.secure && len(line.keys) == 0 {
 			continue
 		}
-		s, err := line.agree(local)
+		// RFC 3264 section 6.1 recommends the offer's order unless there is a reason: ours
+		// is what a call costs.
+		s, err := line.agree(local, local.codecs())
 		if err != nil {
 			why = moreTelling(why, err)
 			continue
@@ -124,8 +133,8 @@ func moreTelling(kept, err error) error {
 	return kept
 }
 
-// agree finds what both sides have. RFC 3264 section 6.1: the peer's order decides.
-func (line audioLine) agree(local Media) (Session, error) {
+// agree finds what both sides have, the first of an order.
+func (line audioLine) agree(local Media, order []Codec) (Session, error) {
 	s := Session{
 		Remote: line.connected, RTCP: line.rtcp, RTCPMux: line.mux, Ptime: line.ptime,
 		Direction: local.Direction.within(line.direction.reversed()),
@@ -133,17 +142,16 @@ func (line audioLine) agree(local Media) (Session, error) {
 	if s.Ptime == 0 {
 		s.Ptime = 20 * time.Millisecond // RFC 3551 section 4.2
 	}
-	for _, theirs := range line.codecs {
-		for _, ours := range local.codecs() {
-			switch {
-			case !ours.same(theirs):
-			case theirs.isEvent():
-				if s.Event.Name == "" {
-					s.Event = theirs
-				}
-			case s.Codec.Name == "":
-				s.Codec = theirs
-			}
+	for _, wanted := range order {
+		ours, have := find(local.codecs(), wanted)
+		theirs, has := find(line.codecs, wanted)
+		theirs.Name = ours.Name // theirs may be written in small letters
+		switch {
+		case !have || !has:
+		case theirs.isEvent():
+			s.Event, s.EventHeard = theirs, theirs.Payload
+		case s.Codec.Name == "":
+			s.Codec = theirs
 		}
 	}
 	if s.Codec.Name == "" {

@@ -166,10 +166,7 @@ func (c *Call) tell(s Session) {
 func (c *Call) keep(media *Media, s Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.local, c.session = *media, s
-	if s.SendKey != nil {
-		c.local.Crypto = []Crypto{*s.SendKey}
-	}
+	c.local, c.session = media.settle(s), s
 }
 
 // claim reserves the right to answer an offer, or gives the status that refuses it:

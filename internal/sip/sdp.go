@@ -28,11 +28,23 @@ type Session struct {
 	RTCP      netip.AddrPort
 	RTCPMux   bool
 	Codec     Codec
-	Event     Codec // telephone-event; Name is "" when not agreed
+	Event     Codec // telephone-event as we send it; Name is "" when not agreed
 	Ptime     time.Duration
 	Direction Direction // ours
 	SendKey   *Crypto   // SRTP: what we encrypt with; nil for plain RTP
 	RecvKey   *Crypto
+
+	EventHeard byte // payload type of the telephone-events that come
+}
+
+// settle is our side after an agreement: a later offer keeps the key in use, and asks
+// for none where none was agreed on.
+func (m Media) settle(s Session) Media {
+	m.Crypto = nil
+	if s.SendKey != nil {
+		m.Crypto = []Crypto{*s.SendKey}
+	}
+	return m
 }
 
 // Held says that the peer has put us on hold: it takes no audio.

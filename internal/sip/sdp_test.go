@@ -31,7 +31,7 @@ func TestAnOfferAndItsAnswerAgree(t *testing.T) {
 		for _, secure := range []bool{false, true} {
 			a := Media{Address: netip.MustParseAddr(address), Port: 4000, ID: 1}
 			if secure {
-				a.Crypto = []Crypto{NewCrypto(1, AESCM256SHA180), NewCrypto(2, AESCM128SHA180)}
+				a.Crypto = []Crypto{NewCrypto(1, AESCM128SHA180), NewCrypto(2, AESCM128SHA132)}
 			}
 			b := Media{Address: netip.MustParseAddr(address), Port: 5000, Codecs: []Codec{PCMA(), TelephoneEvent()}}
 			answer, theirs, err := Answer(Offer(a), b)
@@ -68,9 +68,14 @@ func TestOddOffersAreAnswered(t *testing.T) {
 	}{
 		"no rtpmap at all": {desc(here, plain), func(s Session) { require.Equal(t, PCMU(), s.Codec) }},
 		"dynamic payload of a static codec": {desc(here, "audio 4000 RTP/AVP 96", "a=rtpmap:96 pcma/8000"),
-			func(s Session) { require.EqualValues(t, 96, s.Codec.Payload) }},
+			func(s Session) { require.Equal(t, Codec{Payload: 96, Name: "PCMA", Rate: 8000}, s.Codec) }},
+		"wideband first": {desc(here, "audio 4000 RTP/AVP 9 0 8"), func(s Session) { require.Equal(t, PCMU(), s.Codec) }},
+		"wideband only":  {desc(here, "audio 4000 RTP/AVP 9 18"), func(s Session) { require.Equal(t, G722(), s.Codec) }},
 		"events on 97": {desc(here, "audio 4000 RTP/AVP 0 97", "a=rtpmap:97 telephone-event/8000/1"),
-			func(s Session) { require.EqualValues(t, 97, s.Event.Payload) }},
+			func(s Session) {
+				require.EqualValues(t, 97, s.Event.Payload)
+				require.EqualValues(t, 97, s.EventHeard)
+			}},
 		"events of another clock": {desc(here, "audio 4000 RTP/AVP 0 97", "a=rtpmap:97 telephone-event/48000"),
 			func(s Session) { require.Empty(t, s.Event.Name) }},
 		"media address wins": {desc(here, plain, "c=IN IP4 192.0.2.77"),
@@ -133,6 +138,15 @@ func TestUnusableOffersAreRefused(t *testing.T) {
 		_, _, err := Answer(offer, local)
 		require.Error(t, err, name)
 	}
+}
+
+// An answerer may number its events otherwise: each side sends what the other named.
+func TestEventsAreHeardAsOffered(t *testing.T) {
+	t.Parallel()
+	s, err := Accept(desc(here, "audio 4000 RTP/AVP 0 97", "a=rtpmap:97 telephone-event/8000"), Media{Address: netip.MustParseAddr("192.0.2.9"), Port: 5000})
+	require.NoError(t, err)
+	require.EqualValues(t, 97, s.Event.Payload)
+	require.EqualValues(t, 101, s.EventHeard)
 }
 
 func TestAnswersThatDoNotFitAreRefused(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 const campaignColumns = `c.id, c.user_id, c.name, c.status, c.assistant_id, c.timezone, c.max_calls_in_parallel, c.mark_complete, c.hours_start, c.hours_end, c.allowed_days,
-	c.max_retries, c.retry_interval, c.retry_on_voicemail, c.retry_on_goal_incomplete, c.goal_variable, c.created_at, c.updated_at,
+	c.max_retries, c.retry_interval, c.retry_on_voicemail, c.retry_on_goal_incomplete, c.goal_variable, c.stop_reason, c.created_at, c.updated_at,
 	p.created + p.scheduled, p.processing, p.completed, p.rescheduled, p.reached_max_retries, p.blacklisted`
 
 const campaignsOfUser = " FROM campaigns c JOIN campaign_progress p ON p.campaign_id = c.id WHERE c.user_id = ? AND c.deleted_at IS NULL"
@@ -69,7 +69,7 @@ func (t *Tenant) SaveCampaign(ctx context.Context, c *parley.Campaign) error {
 // SetCampaignStatus starts, stops or completes a campaign.
 func (t *Tenant) SetCampaignStatus(ctx context.Context, c *parley.Campaign) error {
 	c.UpdatedAt = now()
-	result, err := t.exec(ctx, "UPDATE campaigns SET status = ?, updated_at = ? WHERE user_id = ? AND id = ? AND deleted_at IS NULL", c.Status, c.UpdatedAt.UnixMicro(), t.user, c.ID)
+	result, err := t.exec(ctx, "UPDATE campaigns SET status = ?, stop_reason = ?, updated_at = ? WHERE user_id = ? AND id = ? AND deleted_at IS NULL", c.Status, c.StopReason, c.UpdatedAt.UnixMicro(), t.user, c.ID)
 	return affected(result, err, "Campaign")
 }
 
@@ -152,7 +152,7 @@ func scanCampaign(row scanner, c *parley.Campaign) error {
 	var days []byte
 	p := &c.Progress
 	err := row.Scan(&c.ID, &c.UserID, &c.Name, &c.Status, &c.AssistantID, &c.Timezone, &c.MaxCallsInParallel, &c.MarkComplete, &c.HoursStart, &c.HoursEnd, &days,
-		&c.MaxRetries, &c.RetryInterval, &c.RetryOnVoicemail, &c.RetryOnGoalIncomplete, &c.GoalVariable, micros{&c.CreatedAt}, micros{&c.UpdatedAt},
+		&c.MaxRetries, &c.RetryInterval, &c.RetryOnVoicemail, &c.RetryOnGoalIncomplete, &c.GoalVariable, &c.StopReason, micros{&c.CreatedAt}, micros{&c.UpdatedAt},
 		&p.Created, &p.Processing, &p.Completed, &p.Rescheduled, &p.ReachedMaxRetries, &p.Blacklisted)
 	if err != nil {
 		return err

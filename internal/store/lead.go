@@ -269,34 +269,6 @@ func (t *Tenant) loadContacts(ctx context.Context, leads []*parley.Lead) error {
 	return err
 }
 
-// Place is how far a walk over a campaign's waiting leads has come.
-type Place struct {
-	until int64
-	id    parley.ID
-}
-
-// WaitingLeads are the next of a campaign's leads that may be called, those due longest
-// first, of whom the dialer is to look at again by a time. The walk begins at the zero
-// Place; an empty answer is its end.
-func (t *Tenant) WaitingLeads(ctx context.Context, campaign parley.ID, by time.Time, from Place, limit int) ([]parley.Lead, Place, error) {
-	type due struct {
-		until int64
-		parley.Lead
-	}
-	found, err := list(ctx, t.session, func(row scanner, d *due) error { return scanLead(prefixed{row, &d.until}, &d.Lead) },
-		"SELECT l.wait_until, "+leadColumns+leadsOfUser+" AND l.campaign_id = ? AND l."+waiting+" AND l.wait_until <= ? AND (l.wait_until, l.id) > (?, ?) ORDER BY l.wait_until, l.id LIMIT ?",
-		t.user, campaign, by.UnixMicro(), from.until, from.id, limit)
-	if err != nil || len(found) == 0 {
-		return nil, from, err
-	}
-	leads, pointers := make([]parley.Lead, len(found)), make([]*parley.Lead, len(found))
-	for i := range found {
-		leads[i], pointers[i] = found[i].Lead, &leads[i]
-	}
-	last := found[len(found)-1]
-	return leads, Place{last.until, last.ID}, t.loadContacts(ctx, pointers)
-}
-
 // DeleteLead removes a lead with all that is kept of it.
 func (t *Tenant) DeleteLead(ctx context.Context, id parley.ID) error {
 	return t.Tx(ctx, func(t *Tenant) error {

@@ -190,7 +190,7 @@ func TestPromiseA7NoListReadsWholeTables(t *testing.T) {
 		"SELECT id FROM campaigns WHERE deleted_at IS NOT NULL",
 		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL ORDER BY l.id DESC LIMIT 10",
 		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL AND l.campaign_id = 1 AND l.status = 'completed' ORDER BY l.id DESC LIMIT 10",
-		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL AND l.campaign_id = 1 AND l.status IN ('created', 'scheduled', 'rescheduled') AND l.wait_until <= 5 AND (l.wait_until, l.id) > (1, 1) ORDER BY l.wait_until, l.id LIMIT 10",
+		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL AND l.campaign_id = 1 AND l.status IN ('created', 'scheduled', 'rescheduled') AND l.wait_until <= 5 ORDER BY l.wait_until, l.id LIMIT 10",
 		"SELECT id FROM leads WHERE user_id = 1 AND phone_number IN ('+1', '+2')",
 		"SELECT lead_id FROM lead_contacts WHERE user_id = 1 AND phone_number IN ('+1', '+2')",
 		"SELECT id FROM lead_contacts WHERE lead_id IN (1, 2) ORDER BY lead_id, position",

@@ -2,8 +2,23 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 )
+
+// SQLTx is the transaction under way, for the job queue, whose jobs commit with the rows
+// they are about; nil outside one.
+func (s session) SQLTx() *sql.Tx { return s.tx }
+
+// returnJobs puts the jobs that a dead node was working on back in the queue.
+func (s *System) returnJobs(ctx context.Context, node string) error {
+	last, at := "json_extract(attempted_by, '$[#-1]')", any(now().Format("2006-01-02 15:04:05.000")) // as River writes times in SQLite
+	if s.db.postgres {
+		last, at = "attempted_by[array_upper(attempted_by, 1)]", any(now())
+	}
+	_, err := s.exec(ctx, "UPDATE river_job SET state = 'available', scheduled_at = ? WHERE state = 'running' AND "+last+" = ?", at, node)
+	return err
+}
 
 // OverdueJobs counts the jobs that were due before a time and still wait.
 func (s *System) OverdueJobs(ctx context.Context, before time.Time) (int64, error) {
@@ -14,8 +29,12 @@ func (s *System) OverdueJobs(ctx context.Context, before time.Time) (int64, erro
 	return s.number(ctx, "SELECT COUNT(*) FROM river_job WHERE state = 'available' AND scheduled_at < ?", due)
 }
 
-// Tidy lets the database refresh what it knows of its tables. PostgreSQL does so by itself.
+// Tidy forgets what is out of date and lets the database refresh what it knows of its
+// tables, which PostgreSQL does by itself.
 func (s *System) Tidy(ctx context.Context) error {
+	if err := s.ForgetKeys(ctx); err != nil {
+		return err
+	}
 	if s.db.postgres {
 		return nil
 	}

@@ -35,6 +35,7 @@ type DB struct {
 	keys        *Keys
 	prepared    *statements // of the read pool
 	writing     *statements // of the pool that writes, in SQLite
+	batch       batch
 }
 
 // Options says which database to open.
@@ -118,6 +119,9 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // Options is how the database was opened.
 func (db *DB) Options() Options { return db.options }
+
+// Keys are what seals and signs.
+func (db *DB) Keys() *Keys { return db.keys }
 
 // Postgres says which of the two databases this is.
 func (db *DB) Postgres() bool { return db.postgres }

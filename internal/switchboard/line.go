@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley"
 	"parley/internal/converse"
 	"parley/internal/media"
 	"parley/internal/sip"
@@ -17,13 +18,16 @@ import (
 // happens on it reaches the conversation.
 type line struct {
 	session      *media.Session
+	host         netip.Addr // where the peer is told to send its media
+	signals      Signals
 	conversation *converse.Conversation
 	over         chan struct{} // closed when the conversation has hung up
 	hangUp       sync.Once
 
-	mu   sync.Mutex
-	call *sip.Call // nil before the answer
-	gone bool      // the peer ended the call before we had connected it
+	mu     sync.Mutex
+	call   *sip.Call      // nil before the answer
+	gone   bool           // the peer ended the call before we had connected it
+	remote netip.AddrPort // where the peer last wanted its media
 }
 
 // converse runs the conversation beside the ringing: its first words are rendered
@@ -34,25 +38,49 @@ func (l *line) converse(ctx context.Context) <-chan converse.Result {
 	return result
 }
 
-// connect gives an answered call its media and begins the conversation. A peer may
-// hang up in the very moment it answers: that is told after the answer.
-func (l *line) connect(call *sip.Call) error {
-	params, err := mediaParams(call.Session())
+// hold carries a call through once it has been answered; err is that of one that was not.
+func (l *line) hold(ctx context.Context, call *sip.Call, err error, result <-chan converse.Result) (Result, error) {
 	if err == nil {
-		err = l.session.Start(params, media.Callbacks{
-			Frame: l.conversation.Frame,
-			Digit: l.conversation.Digit,
-			Dead:  func() { l.conversation.Stop(converse.EndMediaFailure) },
-		})
+		err = l.connect(call)
 	}
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), farewell)
-		defer cancel()
-		return errors.Join(err, call.Hangup(ctx))
+		l.conversation.Stop(converse.EndNotAnswered)
+		return Result{Result: <-result}, err
 	}
+	return Result{Result: l.finish(ctx, call, result), Line: l.session.Stats()}, nil
+}
+
+// connect gives an answered call its media and begins the conversation.
+func (l *line) connect(call *sip.Call) error {
+	err := l.start(call)
+	if err == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	return errors.Join(err, call.Hangup(ctx))
+}
+
+// start sets the media going. A peer may hang up in the very moment it answers: that
+// is told after the answer.
+func (l *line) start(call *sip.Call) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	params, err := l.params(call)
+	if err != nil {
+		return err
+	}
+	if err = l.session.Start(params, media.Callbacks{
+		Frame: l.conversation.Frame,
+		Digit: l.conversation.Digit,
+		Dead:  func() { l.conversation.Stop(converse.EndMediaFailure) },
+	}); err != nil {
+		return err
+	}
 	l.call = call
+	if l.signals.Answered != nil {
+		l.signals.Answered()
+	}
 	l.conversation.Answered()
 	if l.gone {
 		l.conversation.HungUp()
@@ -71,15 +99,25 @@ func (l *line) finish(ctx context.Context, call *sip.Call, result <-chan convers
 	return <-result
 }
 
-// offer is our side of the media.
-func (l *line) offer() sip.Media {
-	local := l.session.Local()
-	return sip.Media{Address: local.Addr(), Port: local.Port(), Codecs: []sip.Codec{sip.PCMU(), sip.PCMA(), sip.TelephoneEvent()}}
+// offer is our side of the media. A trunk that keeps its signalling secret keeps the
+// sound secret too: the keys of SRTP travel in the signalling (RFC 4568), so only there
+// are they worth anything. What a peer offers is answered in kind on every trunk.
+func (l *line) offer(trunk parley.Trunk) sip.Media {
+	m := sip.Media{Address: l.host, Port: l.session.Local().Port()}
+	if trunk.Transport == "tls" {
+		m.Crypto = []sip.Crypto{sip.NewCrypto(1, sip.AESCM128SHA180)}
+	}
+	return m
 }
 
 // hooks bring what happens in the dialog to the conversation.
 func (l *line) hooks() sip.Hooks {
 	return sip.Hooks{
+		Progress: func(p sip.Progress) {
+			if l.signals.Progress != nil {
+				l.signals.Progress(p.Status)
+			}
+		},
 		Media: l.renegotiated,
 		Digit: func(digit byte, _ time.Duration) { l.conversation.Digit(digit) },
 		Ended: l.ended,
@@ -87,9 +125,15 @@ func (l *line) hooks() sip.Hooks {
 }
 
 // renegotiated follows a re-INVITE. What the media cannot follow ends the call:
-// neither side would hear the other.
-func (l *line) renegotiated(agreed sip.Session) {
-	params, err := mediaParams(agreed)
+// neither side would hear the other. One that comes before the media has started is
+// found by connect.
+func (l *line) renegotiated(sip.Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.call == nil {
+		return
+	}
+	params, err := l.params(l.call)
 	if err == nil {
 		err = l.session.Update(params)
 	}
@@ -125,25 +169,46 @@ func (l *line) Transfer(ctx context.Context, number string) error {
 	if call == nil {
 		return errors.New("the call has not been answered")
 	}
+	if l.signals.MayTransfer != nil {
+		if err := l.signals.MayTransfer(number); err != nil {
+			return err
+		}
+	}
 	return call.Transfer(ctx, number)
 }
 
 // HangUp ends the call without waiting for the peer.
 func (l *line) HangUp() { l.hangUp.Do(func() { close(l.over) }) }
 
-// mediaParams is what a dialog agreed on, in the words of media.
-func mediaParams(s sip.Session) (media.Params, error) {
-	p := media.Params{Remote: s.Remote, RemoteRTCP: s.RTCP, Mux: s.RTCPMux, EventType: s.Event.Payload}
+// params is what a call agreed on, for this line. The hold of RFC 2543 names no
+// address: the last one stays.
+func (l *line) params(call *sip.Call) (media.Params, error) {
+	p, err := mediaParams(call.Session(), call.Peer())
+	if p.Remote.IsValid() {
+		l.remote = p.Remote
+	} else {
+		p.Remote, p.Direction = l.remote, media.Inactive
+	}
+	return p, err
+}
+
+// mediaParams is what a dialog agreed on, in the words of media. A NAT may show the
+// peer's media where its description or its signalling says it is.
+func mediaParams(s sip.Session, signalling netip.Addr) (media.Params, error) {
+	p := media.Params{Rate: lineRate, Remote: s.Remote, RemoteRTCP: s.RTCP, Mux: s.RTCPMux,
+		EventType: s.Event.Payload, EventTypeHeard: s.EventHeard, NATHosts: []netip.Addr{signalling}}
 	switch s.Codec.Name {
 	case sip.PCMU().Name:
 		p.Codec = media.PCMU
 	case sip.PCMA().Name:
 		p.Codec = media.PCMA
+	case sip.G722().Name:
+		p.Codec = media.G722
 	default:
 		return p, fmt.Errorf("the codec %s was not offered", s.Codec.Name)
 	}
 	if s.Remote.IsValid() {
-		p.NATHosts = []netip.Addr{s.Remote.Addr()}
+		p.NATHosts = append(p.NATHosts, s.Remote.Addr())
 	}
 	switch s.Direction {
 	case sip.SendOnly:

@@ -5,7 +5,9 @@ package switchboard
 
 import (
 	"context"
+	"net"
 	"net/netip"
+	"strings"
 	"time"
 
 	"parley"
@@ -19,11 +21,37 @@ import (
 type Telephone struct {
 	SIP   *sip.Agent
 	Media *media.Engine
-	Host  netip.Addr // where peers send media
+	Host  netip.Addr // where media is taken; unspecified: on every address of this machine
+	// External is the address that peers are told to send media to, behind a NAT. Unset:
+	// the one that this machine reaches the peer from.
+	External netip.Addr
+}
+
+// Attempt is a call to place.
+type Attempt struct {
+	Trunk    parley.Trunk
+	To, From string
+	Signals
+}
+
+// Signals tell whoever keeps the record how a call comes about. They must not block.
+type Signals struct {
+	Progress func(status int) // the carrier said so, before the answer
+	Answered func()
+	// MayTransfer is asked before the customer is handed over to another number; nil: to
+	// every one.
+	MayTransfer func(number string) error
+}
+
+// Result is what remains of a call: of its conversation, and of its line.
+type Result struct {
+	converse.Result
+	Line media.Stats
 }
 
 // lineRate is the rate of every conversation on a telephone line. Wideband would
-// cost several times as much a frame and most trunks do not carry it.
+// cost several times as much a frame and most trunks do not carry it; where a peer
+// has nothing but G.722, the media resamples.
 const lineRate = audio.Rate8k
 
 // farewell is how long a peer may take to agree that a call is over.
@@ -32,10 +60,14 @@ const farewell = 5 * time.Second
 // Place dials a number and holds the conversation. It returns when the call is over
 // and everything it took has been given back. The error is the *sip.Failure of a
 // call that was not answered; the result then says so too.
-func (t *Telephone) Place(ctx context.Context, trunk parley.Trunk, to, from string, config converse.Config) (converse.Result, error) {
-	l, err := t.open(config)
+func (t *Telephone) Place(ctx context.Context, a Attempt, config converse.Config) (Result, error) {
+	peer, _, err := net.SplitHostPort(a.Trunk.Address)
 	if err != nil {
-		return converse.Result{}, err
+		peer = a.Trunk.Address
+	}
+	l, err := t.open(peer, a.Signals, config)
+	if err != nil {
+		return Result{}, err
 	}
 	defer l.session.Close()
 	result := l.converse(ctx)
@@ -49,48 +81,65 @@ func (t *Telephone) Place(ctx context.Context, trunk parley.Trunk, to, from stri
 		case <-dialling.Done():
 		}
 	}()
-	call, err := t.SIP.Dial(dialling, trunk, sip.Outgoing{To: to, From: from, Media: l.offer(), Hooks: l.hooks()})
-	if err == nil {
-		err = l.connect(call)
-	}
-	if err != nil {
-		l.conversation.Stop(converse.EndNotAnswered)
-		return <-result, err
-	}
-	return l.finish(ctx, call, result), nil
+	call, err := t.SIP.Dial(dialling, a.Trunk, sip.Outgoing{To: a.To, From: a.From, Media: l.offer(a.Trunk), Hooks: l.hooks()})
+	return l.hold(ctx, call, err, result)
 }
 
 // Answer takes a call that rings and holds the conversation. It returns when the
 // call is over and everything it took has been given back.
-func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, config converse.Config) (converse.Result, error) {
-	l, err := t.open(config)
+func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, signals Signals, config converse.Config) (Result, error) {
+	peer := ""
+	if in.Offer != nil && in.Offer.Remote.IsValid() {
+		peer = in.Offer.Remote.Addr().String()
+	}
+	l, err := t.open(peer, signals, config)
 	if err != nil {
-		return converse.Result{}, err
+		return Result{}, err
 	}
 	defer l.session.Close()
 	result := l.converse(ctx)
-	call, err := in.Answer(l.offer(), l.hooks())
-	if err == nil {
-		err = l.connect(call)
-	}
-	if err != nil {
-		l.conversation.Stop(converse.EndNotAnswered)
-		return <-result, err
-	}
-	return l.finish(ctx, call, result), nil
+	call, err := in.Answer(l.offer(in.Trunk), l.hooks())
+	return l.hold(ctx, call, err, result)
 }
 
 // open reserves the media of a call and makes its conversation.
-func (t *Telephone) open(config converse.Config) (*line, error) {
-	session, err := t.Media.Open(t.Host)
+func (t *Telephone) open(peer string, signals Signals, config converse.Config) (*line, error) {
+	bind, told := t.address(peer)
+	session, err := t.Media.Open(bind)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{session: session, over: make(chan struct{})}
+	l := &line{session: session, host: told, signals: signals, over: make(chan struct{})}
 	config.Line, config.Rate = l, lineRate
 	if l.conversation, err = converse.New(config); err != nil {
 		session.Close()
 		return nil, err
 	}
 	return l, nil
+}
+
+// address is where a call's media is taken, and where its peer is told to send it. A
+// peer on this machine is met on loopback, whatever the world outside is told.
+func (t *Telephone) address(peer string) (bind, told netip.Addr) {
+	if remote, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil && remote.IsLoopback() {
+		return remote, remote
+	}
+	if t.External.IsValid() {
+		return t.Host, t.External
+	}
+	if !t.Host.IsUnspecified() {
+		return t.Host, t.Host
+	}
+	// Connecting a datagram socket sends nothing; it only asks for the way.
+	probe, err := net.Dial("udp", net.JoinHostPort(strings.Trim(peer, "[]"), "5060"))
+	if err != nil {
+		return t.Host, t.Host
+	}
+	defer probe.Close()
+	if local, ok := probe.LocalAddr().(*net.UDPAddr); ok {
+		if address, ok := netip.AddrFromSlice(local.IP); ok {
+			return t.Host, address.Unmap()
+		}
+	}
+	return t.Host, t.Host
 }

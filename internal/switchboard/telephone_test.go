@@ -97,7 +97,7 @@ func called(t *testing.T) (*switchboard.Telephone, parley.Trunk) {
 // A whole call over real SIP and RTP: what the transcript holds went through both.
 func TestACallFromRingToGoodbye(t *testing.T) {
 	caller, trunk := called(t)
-	result, err := caller.Place(within(t), trunk, "+12025550100", "+12025550180", assistant(t, nil))
+	result, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: "+12025550100", From: "+12025550180"}, assistant(t, nil))
 	require.NoError(t, err)
 	t.Logf("%s\n%s after %s", result.Transcript, result.EndReason, result.Duration)
 	require.True(t, result.Answered)
@@ -112,7 +112,7 @@ func TestACallFromRingToGoodbye(t *testing.T) {
 // What the transcript keeps of a sentence that was cut off is what was heard.
 func TestCustomerHangsUpInTheMiddle(t *testing.T) {
 	caller, trunk := called(t)
-	result, err := caller.Place(within(t), trunk, "+12025550106", "+12025550180", assistant(t, func(a *parley.Assistant) {
+	result, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: "+12025550106", From: "+12025550180"}, assistant(t, func(a *parley.Assistant) {
 		a.InitialMessage = "Hello, this is Acme, and we have a long story to tell you about everything that happened since."
 	}))
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestCustomerHangsUpInTheMiddle(t *testing.T) {
 
 func TestNeverCallMeAgain(t *testing.T) {
 	caller, trunk := called(t)
-	result, err := caller.Place(within(t), trunk, "+12025550108", "+12025550180", assistant(t, nil))
+	result, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: "+12025550108", From: "+12025550180"}, assistant(t, nil))
 	require.NoError(t, err)
 	require.True(t, result.OptOut, result.Transcript)
 	require.Equal(t, converse.EndOptOut, result.EndReason)
@@ -132,7 +132,7 @@ func TestNeverCallMeAgain(t *testing.T) {
 
 func TestSilenceEndsTheCall(t *testing.T) {
 	caller, trunk := called(t)
-	result, err := caller.Place(within(t), trunk, "+12025550107", "+12025550180", assistant(t, func(a *parley.Assistant) { a.MaxSilenceDuration = 2 }))
+	result, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: "+12025550107", From: "+12025550180"}, assistant(t, func(a *parley.Assistant) { a.MaxSilenceDuration = 2 }))
 	require.NoError(t, err)
 	require.Equal(t, converse.EndMaxSilence, result.EndReason)
 	require.Equal(t, converse.BySystem, result.EndedBy)
@@ -141,7 +141,7 @@ func TestSilenceEndsTheCall(t *testing.T) {
 func TestCallsThatAreNotAnswered(t *testing.T) {
 	caller, trunk := called(t)
 	for number, outcome := range map[string]sip.Outcome{"+12025550101": sip.Busy, "+12025550103": sip.NoSuchNumber} {
-		result, err := caller.Place(within(t), trunk, number, "+12025550180", assistant(t, nil))
+		result, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunk, To: number, From: "+12025550180"}, assistant(t, nil))
 		var failure *sip.Failure
 		require.ErrorAs(t, err, &failure)
 		require.Equal(t, outcome, failure.Outcome)
@@ -165,16 +165,16 @@ func TestGivingUpWhileItRings(t *testing.T) {
 		<-ringing
 		cancel()
 	}()
-	result, err := caller.Place(ctx, trunkTo(2, callee), "+12025550102", "+12025550180", assistant(t, nil))
+	result, err := caller.Place(ctx, switchboard.Attempt{Trunk: trunkTo(2, callee), To: "+12025550102", From: "+12025550180"}, assistant(t, nil))
 	require.Error(t, err)
 	require.False(t, result.Answered)
 }
 
 // The same engine answers: two assistants talk to each other over SIP and RTP.
 func TestAnIncomingCallIsAnswered(t *testing.T) {
-	answered := make(chan converse.Result, 1)
+	answered := make(chan switchboard.Result, 1)
 	caller, callee := connected(t, func(phone *switchboard.Telephone, ctx context.Context, in *sip.Incoming) {
-		result, err := phone.Answer(ctx, in, assistant(t, func(a *parley.Assistant) {
+		result, err := phone.Answer(ctx, in, switchboard.Signals{}, assistant(t, func(a *parley.Assistant) {
 			a.Type, a.InitialMessage = parley.Inbound, "Acme, good morning."
 		}))
 		if err != nil {
@@ -182,7 +182,7 @@ func TestAnIncomingCallIsAnswered(t *testing.T) {
 		}
 		answered <- result
 	})
-	_, err := caller.Place(within(t), trunkTo(2, callee), "+12025550180", "+12025550100", assistant(t, func(a *parley.Assistant) {
+	_, err := caller.Place(within(t), switchboard.Attempt{Trunk: trunkTo(2, callee), To: "+12025550180", From: "+12025550100"}, assistant(t, func(a *parley.Assistant) {
 		a.WaitForCustomer, a.InitialMessage = true, "Goodbye then."
 	}))
 	require.NoError(t, err)

@@ -1,0 +1,75 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"parley"
+	"parley/internal/store"
+)
+
+const (
+	// beatEvery is how often a node says that it lives.
+	beatEvery = 5 * time.Second
+	// silence is how long a node may say nothing before it is dead.
+	silence = 15 * time.Second
+	// watchEvery is how often every node looks for dead ones: what they held is taken
+	// over within silence and this much.
+	watchEvery = 2 * time.Second
+)
+
+// beat keeps this node alive and buries those that died.
+func (q *Queue) beat(ctx context.Context) {
+	beats, watch := time.NewTicker(beatEvery), time.NewTicker(watchEvery)
+	defer beats.Stop()
+	defer watch.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-beats.C:
+			q.live(ctx)
+		case <-watch.C:
+			q.Bury(ctx)
+		}
+	}
+}
+
+// live beats once. A node that was taken for dead, after a long pause of the whole
+// machine, say, begins anew with nothing.
+func (q *Queue) live(ctx context.Context) {
+	alive, err := q.db.System().Beat(ctx, q.node)
+	if err != nil || alive {
+		q.complain(ctx, "the node could not say that it lives", err)
+		return
+	}
+	q.log.Error("this node was taken for dead: its calls are ended")
+	if q.work.Lost != nil {
+		q.work.Lost()
+	}
+	q.complain(ctx, "the node could not join again", q.db.System().Join(ctx, q.node))
+}
+
+// Bury takes over from every node that is dead.
+func (q *Queue) Bury(ctx context.Context) {
+	dead, err := q.db.System().DeadNodes(ctx, silence)
+	q.complain(ctx, "dead nodes could not be looked for", err)
+	for _, node := range dead {
+		err := q.db.System().Bury(ctx, node, silence, func(s *store.System, c *parley.Call) error {
+			if q.work.Conclude == nil {
+				return nil
+			}
+			return q.work.Conclude(ctx, s, c)
+		})
+		if err == nil {
+			q.log.Warn("took over from a node that died", "node", node)
+		}
+		q.complain(ctx, "a dead node's work could not be taken over", err)
+	}
+}
+
+func (q *Queue) complain(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
+		q.log.Error(what, "error", err)
+	}
+}

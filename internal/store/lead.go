@@ -59,6 +59,13 @@ func (t *Tenant) SaveLead(ctx context.Context, l *parley.Lead) error {
 		if err := affected(result, duplicateLead(err), "Lead"); err != nil {
 			return err
 		}
+		if l.Attempts == 0 {
+			// Put back in the queue its attempts are counted anew. Each is dialled once, so the
+			// earlier ones give their numbers up.
+			if _, err := t.exec(ctx, "UPDATE calls SET lead_attempt = -id WHERE user_id = ? AND lead_id = ? AND lead_attempt > 0", t.user, l.ID); err != nil {
+				return err
+			}
+		}
 		return t.saveContacts(ctx, l)
 	})
 }

@@ -98,7 +98,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"wrong key":       {refuse(401, "authentication_error", "invalid x-api-key "+key), "the key was refused (401)"},
 		"not allowed":     {refuse(403, "permission_error", "no"), "the key does not allow this (403)"},
 		"no such model":   {refuse(404, "not_found_error", "model: x"), "the request was refused (404): model: x"},
-		"rate limit":      {refuse(429, "rate_limit_error", "slow down", "Retry-After", "12"), "too many requests (429), to be tried again after 12 s: slow down"},
+		"rate limit":      {refuse(429, "rate_limit_error", "slow down", "Retry-After", "12"), "too many requests or no credit left (429), to be tried again after 12 s: slow down"},
 		"failure":         {providertest.Refuse(500, "<html>"+key), "the service failed (500)"},
 		"overloaded":      {refuse(529, "overloaded_error", "Overloaded "+key), "the service is overloaded (529): Overloaded ***"},
 		"in the stream":   {providertest.Events(start(), text("Hel"), event("error", `"error":{"type":"overloaded_error","message":"Overloaded `+key+`"}`)), "the answer broke off: Overloaded ***"},

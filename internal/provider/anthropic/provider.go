@@ -8,12 +8,13 @@ package anthropic
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -34,10 +35,6 @@ const (
 	ownBaseURL = "https://api.anthropic.com"
 	mostTokens = 4096
 	silence    = 15 * time.Second
-
-	// connections are kept open: a new one costs two round trips in the middle of a
-	// conversation.
-	connections = 256
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -56,14 +53,10 @@ func New(o Options) (*Provider, error) {
 	if o.APIKey == "" {
 		return nil, errors.New(name + ": a key is needed")
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	if _, err := wire.Base(name, o.BaseURL, ownBaseURL, false); err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, client: o.Client, cooler: map[string]bool{}}
-	if p.client == nil {
-		p.client = newClient()
-	}
+	p := &Provider{options: o, client: wire.Client(o.Client), cooler: map[string]bool{}}
 	// The service is made on its own, because the whole client reads the environment.
 	p.messages = sdk.NewMessageService(
 		option.WithBaseURL(o.BaseURL),
@@ -87,12 +80,6 @@ func (o Options) withDefaults() Options {
 		o.Silence = silence
 	}
 	return o
-}
-
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
 }
 
 // Model is the vendor's language models.

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 const (
@@ -31,8 +32,8 @@ func (p *Provider) takesNoTemperature(model string) bool {
 // learn takes from a refusal that a model chooses its own temperature. It reports
 // whether that is news, and so whether the request is worth repeating.
 func (p *Provider) learn(model string, err error) bool {
-	var r *refusal
-	if !errors.As(err, &r) || r.status != http.StatusBadRequest || !strings.Contains(r.message, "temperature") {
+	var r *wire.Refusal
+	if !errors.As(err, &r) || r.Status != http.StatusBadRequest || !strings.Contains(r.Message, "temperature") {
 		return false
 	}
 	p.mu.Lock()

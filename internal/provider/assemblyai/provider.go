@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -50,20 +52,11 @@ func New(o Options) (*Provider, error) {
 	if o.OpenLimit <= 0 {
 		o.OpenLimit = openLimit
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("assemblyai: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("assemblyai", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("assemblyai: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, base: base, client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, base: base, client: wire.Client(o.Client)}, nil
 }
 
 // Transcriber is the vendor's speech to text.

@@ -232,10 +232,10 @@ func TestAStreamThatIsNotOpened(t *testing.T) {
 		"wrong key":   {providertest.Refuse(401, `{"error":"Invalid credentials `+key+`"}`), "assemblyai transcriber: the key was refused (401)"},
 		"no credit":   {providertest.Refuse(402, `{}`), "no credit left (402)"},
 		"forbidden":   {providertest.Refuse(403, `{}`), "the key does not allow this (403)"},
-		"bad request": {providertest.Refuse(400, `{"error":"no such model"}`), "the stream was refused (400): no such model"},
+		"bad request": {providertest.Refuse(400, `{"error":"no such model"}`), "the request was refused (400): no such model"},
 		"too many":    {providertest.Refuse(429, `{"error":"Too many requests"}`, "Retry-After", "3"), "(429), to be tried again after 3 s: Too many requests"},
 		"failure":     {providertest.Refuse(500, "oops"), "the service failed (500)"},
-		"no socket":   {func(_ context.Context, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, "the stream was refused (200)"},
+		"no socket":   {func(_ context.Context, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, "the request was refused (200)"},
 		"cut":         {func(context.Context, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the service cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {

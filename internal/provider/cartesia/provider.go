@@ -8,8 +8,9 @@ package cartesia
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -53,20 +54,11 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("cartesia: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("cartesia", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("cartesia: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, address: base.JoinPath("tts", "websocket").String(), client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, address: base.JoinPath("tts", "websocket").String(), client: wire.Client(o.Client)}, nil
 }
 
 // Speaker is the vendor's text to speech.

@@ -161,7 +161,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 	}{
 		"wrong key":     {providertest.Refuse(401, key), "the key was refused (401)"},
 		"no credit":     {providertest.Refuse(402, ""), "no credit left (402)"},
-		"too many":      {providertest.Refuse(429, "", "Retry-After", "4"), "too many requests (429), to be tried again after 4 s"},
+		"too many":      {providertest.Refuse(429, "", "Retry-After", "4"), "too many requests or no credit left (429), to be tried again after 4 s"},
 		"failure":       {providertest.Refuse(500, ""), "the service failed (500)"},
 		"error event":   {service(nil, `{"type":"error","done":true,"title":"Invalid model","message":"not valid `+key+`","status_code":400,"context_id":"%s"}`), "the request was refused (400): not valid ***"},
 		"older error":   {service(nil, `{"type":"error","done":true,"error":"Invalid model","status_code":400}`), "the request was refused (400): Invalid model"},
@@ -170,7 +170,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"empty":         {service(nil, over), "the service sent no sound"},
 		"closed":        {providertest.Sockets(func(_ context.Context, s *websocket.Conn) { _ = s.Close(1011, "x") }), "the service ended the connection (1011)"},
 		"cut":           {providertest.Sockets(func(ctx context.Context, s *websocket.Conn) { _, _, _ = s.Read(ctx) }), "the connection was lost"},
-		"half open":     {service(nil, first), "no sound from the service for 200ms"},
+		"half open":     {service(nil, first), "no word from the service for 200ms"},
 		"no socket":     {func(context.Context, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the service cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {

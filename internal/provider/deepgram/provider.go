@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -49,20 +51,11 @@ func New(o Options) (*Provider, error) {
 		return nil, errors.New("deepgram: a key is needed")
 	}
 	o = o.withDefaults()
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("deepgram: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("deepgram", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("deepgram: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, base: base, client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, base: base, client: wire.Client(o.Client)}, nil
 }
 
 func (o Options) withDefaults() Options {

@@ -9,10 +9,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"google.golang.org/genai"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -30,10 +31,6 @@ const (
 	name       = "gemini"
 	ownBaseURL = "https://generativelanguage.googleapis.com"
 	silence    = 15 * time.Second
-
-	// connections are kept open: a new one costs two round trips in the middle of a
-	// conversation.
-	connections = 256
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -55,14 +52,10 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	if _, err := wire.Base(name, o.BaseURL, ownBaseURL, false); err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, client: o.Client, signatures: newSignatures()}
-	if p.client == nil {
-		p.client = newClient()
-	}
+	p := &Provider{options: o, client: wire.Client(o.Client), signatures: newSignatures()}
 	// No retries are configured: the engine knows how much time is left.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: quiet(p.client),
@@ -73,12 +66,6 @@ func New(o Options) (*Provider, error) {
 	}
 	p.models = client.Models
 	return p, nil
-}
-
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
 }
 
 // Model is the vendor's language models.

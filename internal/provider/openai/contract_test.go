@@ -189,8 +189,8 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"not allowed":     {providertest.Refuse(403, `{}`), "the key does not allow this (403)"},
 		"no such model":   {providertest.Refuse(404, `{"error":{"message":"The model 'x' does not exist"}}`), "the request was refused (404): The model 'x' does not exist"},
 		"rate limit":      {providertest.Refuse(429, `{"error":{"message":"Rate limit reached"}}`, "Retry-After", "7"), "(429), to be tried again after 7 s: Rate limit reached"},
-		"failure":         {providertest.Refuse(500, `oops `+key), "the server failed (500)"},
-		"a text":          {providertest.Refuse(503, `{"error":"loading `+key+`"}`), "the server failed (503): loading ***"},
+		"failure":         {providertest.Refuse(500, `oops `+key), "the service failed (500)"},
+		"a text":          {providertest.Refuse(503, `{"error":"loading `+key+`"}`), "the service is overloaded (503): loading ***"},
 		"vllm":            {providertest.Refuse(400, `{"object":"error","message":"too long"}`), "the request was refused (400): too long"},
 		"in the stream":   {providertest.Events(chunk(`{"content":"Hel"}`, "null"), `{"error":{"message":"overloaded `+key+`"}}`), "the answer broke off: overloaded ***"},
 		"malformed event": {providertest.Events(`{"choices":[{`), "what is not JSON"},
@@ -218,7 +218,7 @@ func TestAServerThatIsNotThere(t *testing.T) {
 	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1"})
 	require.NoError(t, err)
 	_, err = p.Model().Reply(t.Context(), converse.Prompt{Model: "x"}, func(converse.Delta) {})
-	require.ErrorContains(t, err, "openai model: the server cannot be reached")
+	require.ErrorContains(t, err, "openai model: the service cannot be reached")
 }
 
 func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
@@ -229,6 +229,6 @@ func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
 	defer release()
 	var text strings.Builder
 	_, err := p.Model().Reply(t.Context(), converse.Prompt{Model: "x"}, func(d converse.Delta) { text.WriteString(d.Text) })
-	require.ErrorContains(t, err, "no word from the server for 100ms")
+	require.ErrorContains(t, err, "no word from the service for 100ms")
 	require.Equal(t, "Hel", text.String())
 }

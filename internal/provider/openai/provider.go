@@ -9,15 +9,15 @@ package openai
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -40,10 +40,6 @@ const (
 	speechModel        = "gpt-4o-mini-tts"
 	transcriptionModel = "gpt-4o-mini-transcribe"
 	silence            = 15 * time.Second
-
-	// connections are kept open per server: a call uses up to three at a time, and
-	// a new one costs two round trips in the middle of a conversation.
-	connections = 256
 )
 
 // Provider is one server: make one, and share it between all calls.
@@ -62,14 +58,10 @@ type Provider struct {
 // New makes a provider. It does not reach for the network.
 func New(o Options) (*Provider, error) {
 	o = o.withDefaults()
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(o.Name + ": the base URL must be like https://api.openai.com/v1")
+	if _, err := wire.Base(o.Name, o.BaseURL, "https://api.openai.com/v1", false); err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, client: o.Client, quirks: map[string]quirks{}}
-	if p.client == nil {
-		p.client = newClient()
-	}
+	p := &Provider{options: o, client: wire.Client(o.Client), quirks: map[string]quirks{}}
 	// The services are made one by one, because the whole client reads the environment.
 	settings := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
@@ -109,12 +101,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
-}
-
 // Model is the server's language models.
 func (p *Provider) Model() *Model { return &Model{p} }
 
@@ -132,8 +118,8 @@ func (p *Provider) Close() error {
 
 // Models asks the server for the names of its models.
 func (p *Provider) Models(ctx context.Context) ([]string, error) {
-	ctx, watch := p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, p.options.Silence)
+	defer watch.Stop()
 	page, err := p.models.List(ctx)
 	if err != nil {
 		return nil, p.explain(ctx, "models", err)

@@ -31,10 +31,10 @@ func (p *Provider) quirksOf(model string) quirks {
 // is news, and so whether the request is worth repeating.
 func (p *Provider) learn(model string, err error) bool {
 	var r *refusal
-	if !errors.As(err, &r) || r.status != http.StatusBadRequest && r.status != http.StatusUnprocessableEntity {
+	if !errors.As(err, &r) || r.Status != http.StatusBadRequest && r.Status != http.StatusUnprocessableEntity {
 		return false
 	}
-	about := func(name string) bool { return strings.HasPrefix(r.param, name) || strings.Contains(r.message, name) }
+	about := func(name string) bool { return strings.HasPrefix(r.param, name) || strings.Contains(r.Message, name) }
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was := p.quirks[model]

@@ -78,11 +78,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	for _, c := range providertest.Model(providertest.ModelRig{
-		Name: "anthropic", Answering: rig(providertest.Events(hello()...), time.Minute),
+	for _, c := range providertest.Model(providertest.Rig[converse.Model]{
+		Name: "anthropic", Working: rig(providertest.Events(hello()...), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Prompt: converse.Prompt{Model: "claude", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}},
-	}) {
+	}, converse.Prompt{Model: "claude", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}}) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

@@ -83,13 +83,12 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 			return p.Transcriber(), release
 		}
 	}
-	for _, c := range providertest.Transcriber(providertest.TranscriberRig{
-		Name: "assemblyai", Hearing: rig(providertest.Sockets(service), assemblyai.Options{}),
+	for _, c := range providertest.Transcriber(providertest.Rig[converse.Transcriber]{
+		Name: "assemblyai", Working: rig(providertest.Sockets(service), assemblyai.Options{}),
 		Stalled:   rig(providertest.Sockets(providertest.Drain), assemblyai.Options{}),
 		Unopened:  rig(providertest.Stall, assemblyai.Options{}),
 		Impatient: rig(providertest.Stall, assemblyai.Options{OpenLimit: 30 * time.Millisecond}),
-		Options:   phone(), Speech: make([]int16, 1600),
-	}) {
+	}, phone(), make([]int16, 1600)) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

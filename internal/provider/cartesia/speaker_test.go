@@ -84,11 +84,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	for _, c := range providertest.Speaker(providertest.SpeakerRig{
-		Name: "cartesia", Speaking: rig(service(nil, first, words, second, over), time.Minute),
+	for _, c := range providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "cartesia", Working: rig(service(nil, first, words, second, over), time.Minute),
 		Stalled: rig(providertest.Sockets(providertest.Drain), time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Utterance: utterance(),
-	}) {
+	}, utterance()) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

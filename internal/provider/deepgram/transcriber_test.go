@@ -75,13 +75,12 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 			return p.Transcriber(), release
 		}
 	}
-	for _, c := range providertest.Transcriber(providertest.TranscriberRig{
-		Name: "deepgram", Hearing: rig(providertest.Sockets(service), deepgram.Options{}),
+	for _, c := range providertest.Transcriber(providertest.Rig[converse.Transcriber]{
+		Name: "deepgram", Working: rig(providertest.Sockets(service), deepgram.Options{}),
 		Stalled:   rig(providertest.Sockets(providertest.Drain), deepgram.Options{}),
 		Unopened:  rig(providertest.Stall, deepgram.Options{}),
 		Impatient: rig(providertest.Stall, deepgram.Options{OpenLimit: 30 * time.Millisecond}),
-		Options:   phone(), Speech: make([]int16, 1600),
-	}) {
+	}, phone(), make([]int16, 1600)) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

@@ -82,11 +82,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	for _, c := range providertest.Speaker(providertest.SpeakerRig{
-		Name: "elevenlabs", Speaking: rig(speaking(piece(make([]byte, 5600), "Hi you.", 0)), time.Minute),
+	for _, c := range providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "elevenlabs", Working: rig(speaking(piece(make([]byte, 5600), "Hi you.", 0)), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Utterance: utterance(audio.Rate8k),
-	}) {
+	}, utterance(audio.Rate8k)) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,4 +44,15 @@ func detail(e *genai.APIError, field string) string {
 		}
 	}
 	return ""
+}
+
+// messageOf finds the vendor's words in the body of an error.
+func messageOf(body []byte) string {
+	var top struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(body, &top) // what is not JSON says nothing
+	return top.Error.Message
 }

@@ -75,11 +75,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	for _, c := range providertest.Model(providertest.ModelRig{
-		Name: "gemini", Answering: rig(providertest.Events(hello()...), time.Minute),
+	for _, c := range providertest.Model(providertest.Rig[converse.Model]{
+		Name: "gemini", Working: rig(providertest.Events(hello()...), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Prompt: prompt(),
-	}) {
+	}, prompt()) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

@@ -1,4 +1,5 @@
-// Package gemini is Google's Gemini as a language model, over the Gemini API.
+// Package gemini is Google's Gemini over the Gemini API: as a language model, and as a
+// speech-to-speech model over the Live WebSocket.
 //
 // The package must not know the turn engine's state, the database or where its
 // settings come from. The vendor's client looks at the environment as well, but
@@ -21,6 +22,8 @@ type Options struct {
 	APIKey  string
 	BaseURL string // https://generativelanguage.googleapis.com unless set
 
+	// OpenLimit bounds the opening of a Live session; 5 s unless set.
+	OpenLimit time.Duration
 	// Silence is the longest wait for the first piece of an answer and for each
 	// one after it; 15 s unless set.
 	Silence time.Duration
@@ -31,6 +34,7 @@ const (
 	name       = "gemini"
 	ownBaseURL = "https://generativelanguage.googleapis.com"
 	silence    = 15 * time.Second
+	openLimit  = 5 * time.Second
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -52,6 +56,9 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
+	if o.OpenLimit <= 0 {
+		o.OpenLimit = openLimit
+	}
 	if _, err := wire.Base(name, o.BaseURL, ownBaseURL, false); err != nil {
 		return nil, err
 	}
@@ -70,6 +77,9 @@ func New(o Options) (*Provider, error) {
 
 // Model is the vendor's language models.
 func (p *Provider) Model() *Model { return &Model{p} }
+
+// Duplex is the vendor's speech-to-speech models.
+func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

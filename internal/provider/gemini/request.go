@@ -61,18 +61,23 @@ func schema(params []converse.ParamSpec) map[string]any {
 func extraction(fields []converse.ParamSpec) *genai.Schema {
 	s := &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{}}
 	for _, f := range fields {
-		kind := genai.TypeString
-		switch f.Type {
-		case "number":
-			kind = genai.TypeNumber
-		case "boolean":
-			kind = genai.TypeBoolean
-		}
-		s.Properties[f.Name] = &genai.Schema{Type: kind, Description: f.Description, Nullable: new(true)}
+		s.Properties[f.Name] = &genai.Schema{Type: kind(f.Type), Description: f.Description, Nullable: new(true)}
 		s.Required = append(s.Required, f.Name)
 		s.PropertyOrdering = append(s.PropertyOrdering, f.Name)
 	}
 	return s
+}
+
+// kind is the type of a field as the vendor calls it.
+func kind(of string) genai.Type {
+	switch of {
+	case "number":
+		return genai.TypeNumber
+	case "boolean":
+		return genai.TypeBoolean
+	default:
+		return genai.TypeString
+	}
 }
 
 // contents are the conversation so far: turns of the customer and the model one after

@@ -82,11 +82,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	run(t, providertest.Model(providertest.ModelRig{
-		Name: "openai", Answering: rig(providertest.Events(hello()...), patient),
+	run(t, providertest.Model(providertest.Rig[converse.Model]{
+		Name: "openai", Working: rig(providertest.Events(hello()...), patient),
 		Stalled: rig(providertest.Stall, patient), Impatient: rig(providertest.Stall, impatient),
-		Prompt: converse.Prompt{Model: "gpt-4o", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}},
-	}))
+	}, converse.Prompt{Model: "gpt-4o", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}}))
 }
 
 // speaking answers with this many bytes of sound in pieces of odd length.
@@ -110,11 +109,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	run(t, providertest.Speaker(providertest.SpeakerRig{
-		Name: "openai", Speaking: rig(speaking(48000), patient),
+	run(t, providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "openai", Working: rig(speaking(48000), patient),
 		Stalled: rig(providertest.Stall, patient), Impatient: rig(providertest.Stall, impatient),
-		Utterance: converse.Utterance{Text: "Hello there.", Voice: "alloy", Rate: audio.Rate8k, Speed: 1},
-	}))
+	}, converse.Utterance{Text: "Hello there.", Voice: "alloy", Rate: audio.Rate8k, Speed: 1}))
 }
 
 func transcript(text string) providertest.Handler {
@@ -139,10 +137,9 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 			return p.Transcriber(), release
 		}
 	}
-	run(t, providertest.Transcriber(providertest.TranscriberRig{
-		Name: "openai", Hearing: rig(transcript("Good morning.")), Stalled: rig(providertest.Stall),
-		Options: converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, Speech: speech(t),
-	}))
+	run(t, providertest.Transcriber(providertest.Rig[converse.Transcriber]{
+		Name: "openai", Working: rig(transcript("Good morning.")), Stalled: rig(providertest.Stall),
+	}, converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, speech(t)))
 }
 
 func TestModelsAreListed(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package openai speaks OpenAI's HTTP interface: a language model over chat
-// completions, a speaker over audio/speech and a transcriber over
-// audio/transcriptions. Ollama, vLLM, llama.cpp, Groq and local Whisper, Kokoro and
+// Package openai speaks OpenAI's interface: a language model over chat completions, a
+// speaker over audio/speech, a transcriber over audio/transcriptions and a
+// speech-to-speech model over the Realtime WebSocket. Ollama, vLLM, llama.cpp, Groq and local Whisper, Kokoro and
 // Piper servers speak the same interface, so the address and the name are settings.
 //
 // The package must not know the turn engine's state, the database or where its
@@ -9,6 +9,7 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -29,6 +30,12 @@ type Options struct {
 	SpeechModel        string // gpt-4o-mini-tts unless set
 	TranscriptionModel string // gpt-4o-mini-transcribe unless set
 
+	// TurnDetection has the Realtime service look for the ends of turns as well, by
+	// server_vad or semantic_vad, and tell its opinion; nobody but the engine looks
+	// unless set.
+	TurnDetection string
+	// OpenLimit bounds the opening of a Realtime session; 5 s unless set.
+	OpenLimit time.Duration
 	// Silence is the longest wait for the first piece of an answer and for each
 	// one after it; 15 s unless set.
 	Silence time.Duration
@@ -40,6 +47,7 @@ const (
 	speechModel        = "gpt-4o-mini-tts"
 	transcriptionModel = "gpt-4o-mini-transcribe"
 	silence            = 15 * time.Second
+	openLimit          = 5 * time.Second
 )
 
 // Provider is one server: make one, and share it between all calls.
@@ -60,6 +68,11 @@ func New(o Options) (*Provider, error) {
 	o = o.withDefaults()
 	if _, err := wire.Base(o.Name, o.BaseURL, "https://api.openai.com/v1", false); err != nil {
 		return nil, err
+	}
+	switch o.TurnDetection {
+	case "", "server_vad", "semantic_vad":
+	default:
+		return nil, errors.New(o.Name + ": the turn detection must be server_vad, semantic_vad or empty")
 	}
 	p := &Provider{options: o, client: wire.Client(o.Client), quirks: map[string]quirks{}}
 	// The services are made one by one, because the whole client reads the environment.
@@ -98,6 +111,9 @@ func (o Options) withDefaults() Options {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
+	if o.OpenLimit <= 0 {
+		o.OpenLimit = openLimit
+	}
 	return o
 }
 
@@ -109,6 +125,9 @@ func (p *Provider) Speaker() *Speaker { return &Speaker{p} }
 
 // Transcriber is the server's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Duplex is the server's speech-to-speech models.
+func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

@@ -188,9 +188,10 @@ func (s *session) Interrupt(heard time.Duration) error {
 	if a == nil {
 		return err
 	}
-	for _, i := range a.items {
+	for n, i := range a.items {
 		// Of an answer that was stopped the service may have made more than came here.
-		if heard >= i.from+i.length && (!stopped || a != s.answer) {
+		unfinished := stopped && a == s.answer && n == len(a.items)-1
+		if heard >= i.from+i.length && !unfinished {
 			continue
 		}
 		end := min(max(heard-i.from, 0), i.length)

@@ -3,6 +3,7 @@ package providertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -145,4 +146,27 @@ func SendText(ctx context.Context, socket *websocket.Conn, messages ...string) {
 			return
 		}
 	}
+}
+
+// Dialogue accepts WebSockets whose messages are JSON and answers each with what reply
+// says to it; nil is asked once, before the first message. What was received is kept in
+// got, unless that is nil.
+func Dialogue(got chan<- map[string]any, reply func(message map[string]any) []string) Handler {
+	return Sockets(func(ctx context.Context, socket *websocket.Conn) {
+		SendText(ctx, socket, reply(nil)...)
+		for {
+			_, body, err := socket.Read(ctx)
+			if err != nil {
+				return
+			}
+			var message map[string]any
+			if json.Unmarshal(body, &message) != nil {
+				return
+			}
+			if got != nil {
+				got <- message
+			}
+			SendText(ctx, socket, reply(message)...)
+		}
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"parley/internal/provider"
 	"parley/internal/store"
 )
 
@@ -29,6 +30,8 @@ type Config struct {
 	RatePerAddress int      `name:"rate-per-address" env:"PARLEY_RATE_PER_ADDRESS" default:"300" help:"Requests a second that an address may make; 0 for no limit."`
 	TrustedProxies []string `name:"trusted-proxies" env:"PARLEY_TRUSTED_PROXIES" help:"Addresses or networks of the proxies whose X-Forwarded headers are believed."`
 	StopTimeoutSec int      `name:"stop-timeout-seconds" env:"PARLEY_STOP_TIMEOUT_SECONDS" default:"20" help:"How long requests and jobs may take to finish when the server stops."`
+
+	Providers provider.Settings `embed:""`
 
 	proxies []netip.Prefix
 }

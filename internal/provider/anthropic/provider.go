@@ -6,6 +6,7 @@
 package anthropic
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
@@ -42,6 +43,7 @@ type Provider struct {
 	options  Options
 	client   *http.Client
 	messages sdk.MessageService
+	models   sdk.ModelService
 
 	mu     sync.Mutex
 	cooler map[string]bool // models that take no temperature
@@ -57,15 +59,17 @@ func New(o Options) (*Provider, error) {
 		return nil, err
 	}
 	p := &Provider{options: o, client: wire.Client(o.Client), cooler: map[string]bool{}}
-	// The service is made on its own, because the whole client reads the environment.
-	p.messages = sdk.NewMessageService(
+	// The services are made one by one, because the whole client reads the environment.
+	settings := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
 		option.WithAPIKey(o.APIKey),
 		option.WithHTTPClient(p.client),
 		option.WithMaxRetries(0), // the engine knows how much time is left
 		option.WithMiddleware(p.refuse),
 		option.WithoutOpenTelemetry(), // its spans may carry what was said
-	)
+	}
+	p.messages = sdk.NewMessageService(settings...)
+	p.models = sdk.NewModelService(settings...)
 	return p, nil
 }
 
@@ -84,6 +88,26 @@ func (o Options) withDefaults() Options {
 
 // Model is the vendor's language models.
 func (p *Provider) Model() *Model { return &Model{p} }
+
+// Models asks the vendor for the names of its models.
+func (p *Provider) Models(ctx context.Context) (names []string, err error) {
+	ctx, watch := wire.Watch(ctx, p.options.Silence)
+	defer watch.Stop()
+	pages := p.models.ListAutoPaging(ctx, sdk.ModelListParams{Limit: sdk.Int(1000)})
+	for pages.Next() {
+		watch.Heard()
+		names = append(names, pages.Current().ID)
+	}
+	if err := pages.Err(); err != nil {
+		return nil, wire.Explain(ctx, name+" models", p.options.APIKey, err)
+	}
+	return names, nil
+}
+
+// Warm opens a connection for the first answer of a call.
+func (p *Provider) Warm(ctx context.Context) error {
+	return wire.Warm(ctx, p.client, p.options.BaseURL)
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

@@ -6,6 +6,7 @@
 package assemblyai
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -61,6 +62,20 @@ func New(o Options) (*Provider, error) {
 
 // Transcriber is the vendor's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Check asks the service whether it takes the key: it makes a token that nobody uses.
+func (p *Provider) Check(ctx context.Context) error {
+	ctx, watch := wire.Watch(ctx, p.options.OpenLimit)
+	defer watch.Stop()
+	var token struct{}
+	address := wire.HTTP(p.base).JoinPath("v3", "token")
+	address.RawQuery = "expires_in_seconds=60"
+	header := http.Header{"Authorization": {p.options.APIKey}}
+	if err := wire.Get(ctx, p.client, address.String(), header, func(body []byte) string { return refused(body, nil) }, &token); err != nil {
+		return wire.Explain(ctx, "assemblyai", p.options.APIKey, err)
+	}
+	return nil
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

@@ -8,6 +8,7 @@ package cartesia
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"time"
 
 	"parley/internal/provider/wire"
@@ -35,7 +36,8 @@ const (
 // Provider is the vendor: make one, and share it between all calls.
 type Provider struct {
 	options Options
-	address string
+	base    *url.URL // of requests
+	address string   // of sentences
 	client  *http.Client
 	idle    pool
 }
@@ -58,7 +60,7 @@ func New(o Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Provider{options: o, address: base.JoinPath("tts", "websocket").String(), client: wire.Client(o.Client)}, nil
+	return &Provider{options: o, base: wire.HTTP(base), address: base.JoinPath("tts", "websocket").String(), client: wire.Client(o.Client)}, nil
 }
 
 // Speaker is the vendor's text to speech.

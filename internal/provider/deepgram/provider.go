@@ -5,6 +5,7 @@
 package deepgram
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -79,6 +80,19 @@ func (o Options) withDefaults() Options {
 
 // Transcriber is the vendor's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Check asks the service whether it takes the key.
+func (p *Provider) Check(ctx context.Context) error {
+	ctx, watch := wire.Watch(ctx, p.options.OpenLimit)
+	defer watch.Stop()
+	var projects struct{}
+	address := wire.HTTP(p.base).JoinPath("v1", "projects").String()
+	header := http.Header{"Authorization": {"Token " + p.options.APIKey}}
+	if err := wire.Get(ctx, p.client, address, header, func(body []byte) string { return refused(body, nil) }, &projects); err != nil {
+		return wire.Explain(ctx, "deepgram", p.options.APIKey, err)
+	}
+	return nil
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

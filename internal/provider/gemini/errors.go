@@ -13,8 +13,7 @@ import (
 )
 
 // explain says what went wrong in words fit for a call's record.
-func (p *Provider) explain(ctx context.Context, err error) error {
-	const who = name + " model"
+func (p *Provider) explain(ctx context.Context, who string, err error) error {
 	if ctx.Err() == nil {
 		if refused, ok := errors.AsType[genai.APIError](err); ok {
 			return fmt.Errorf("%s: %s", who, p.words(&refused))

@@ -23,13 +23,13 @@ func (m *Model) Reply(ctx context.Context, prompt converse.Prompt, emit func(con
 	a := answer{emit: emit, signatures: m.p.signatures}
 	for chunk, err := range m.p.models.GenerateContentStream(ctx, prompt.Model, m.p.contents(prompt), config(prompt)) {
 		if err != nil {
-			return a.usage, m.p.explain(ctx, err)
+			return a.usage, m.p.explain(ctx, name+" model", err)
 		}
 		watch.Heard()
 		a.take(chunk)
 	}
 	if ctx.Err() != nil {
-		return a.usage, m.p.explain(ctx, ctx.Err())
+		return a.usage, m.p.explain(ctx, name+" model", ctx.Err())
 	}
 	if err := a.finish(); err != nil {
 		return a.usage, fmt.Errorf("%s model: %w", name, err)

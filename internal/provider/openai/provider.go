@@ -8,7 +8,6 @@
 package openai
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -133,19 +132,4 @@ func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
 func (p *Provider) Close() error {
 	p.client.CloseIdleConnections()
 	return nil
-}
-
-// Models asks the server for the names of its models.
-func (p *Provider) Models(ctx context.Context) ([]string, error) {
-	ctx, watch := wire.Watch(ctx, p.options.Silence)
-	defer watch.Stop()
-	page, err := p.models.List(ctx)
-	if err != nil {
-		return nil, p.explain(ctx, "models", err)
-	}
-	names := make([]string, 0, len(page.Data))
-	for _, m := range page.Data {
-		names = append(names, m.ID)
-	}
-	return names, nil
 }

@@ -32,7 +32,7 @@ func (p *Provider) takesNoTemperature(model string) bool {
 // learn takes from a refusal that a model chooses its own temperature. It reports
 // whether that is news, and so whether the request is worth repeating.
 func (p *Provider) learn(model string, err error) bool {
-	var r *wire.Refusal
+	var r *wire.RefusalError
 	if !errors.As(err, &r) || r.Status != http.StatusBadRequest || !strings.Contains(r.Message, "temperature") {
 		return false
 	}
@@ -131,14 +131,7 @@ func tool(t converse.ToolSpec, input sdk.ToolInputSchemaParam) sdk.ToolUnionPara
 
 // schema is the JSON schema of a tool's parameters.
 func schema(params []converse.ParamSpec) sdk.ToolInputSchemaParam {
-	properties := map[string]any{}
-	var required []string
-	for _, p := range params {
-		properties[p.Name] = map[string]any{"type": p.Type, "description": p.Description}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
+	properties, required := wire.Schema(params)
 	return sdk.ToolInputSchemaParam{Properties: properties, Required: required}
 }
 

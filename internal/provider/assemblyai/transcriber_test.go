@@ -22,16 +22,10 @@ const key = "aai-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, o assemblyai.Options) (*assemblyai.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	o.APIKey, o.BaseURL = key, server.URL
-	p, err := assemblyai.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*assemblyai.Provider, error) {
+		o.APIKey, o.BaseURL = key, url
+		return assemblyai.New(o)
+	})
 }
 
 // listen opens a stream to a service for the length of a test.
@@ -93,31 +87,11 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 	}
 }
 
-// received is a message that the service got.
-type received struct {
-	kind websocket.MessageType
-	body string
-}
-
-// recorder hands every message to a channel.
-func recorder(got chan<- received) providertest.Handler {
-	return providertest.Sockets(func(ctx context.Context, socket *websocket.Conn) {
-		for {
-			kind, body, err := socket.Read(ctx)
-			if err != nil {
-				close(got)
-				return
-			}
-			got <- received{kind, string(body)}
-		}
-	})
-}
-
 func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
-	got := make(chan received, 64)
+	got := make(chan providertest.Received, 64)
 	o := phone()
 	o.Hints = []string{"Parley", "Ada Lovelace"}
-	l, _, server := listen(t, recorder(got), assemblyai.Options{}, o)
+	l, _, server := listen(t, providertest.Record(got), assemblyai.Options{}, o)
 	r := server.Requests()[0]
 	require.Equal(t, "/v3/ws", r.Path)
 	require.Equal(t, key, r.Header.Get("Authorization"))
@@ -138,18 +112,18 @@ func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
 		require.NoError(t, l.Write(frame))
 	}
 	require.NoError(t, l.Flush())
-	require.Equal(t, received{websocket.MessageBinary, strings.Repeat(string(code), 3)}, <-got)
-	require.Equal(t, received{websocket.MessageBinary, string(code) + strings.Repeat("\xff", 240)}, <-got, "filled up to 50 ms")
-	require.Equal(t, received{websocket.MessageText, `{"type":"ForceEndpoint"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: strings.Repeat(string(code), 3)}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: string(code) + strings.Repeat("\xff", 240)}, <-got, "filled up to 50 ms")
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"ForceEndpoint"}`}, <-got)
 	require.NoError(t, l.Close())
-	require.Equal(t, received{websocket.MessageText, `{"type":"Terminate"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"Terminate"}`}, <-got)
 	_, more := <-got
 	require.False(t, more)
 }
 
 func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
-	got := make(chan received, 64)
-	l, _, server := listen(t, recorder(got), assemblyai.Options{}, converse.ListenOptions{Language: "de", Rate: audio.Rate16k})
+	got := make(chan providertest.Received, 64)
+	l, _, server := listen(t, providertest.Record(got), assemblyai.Options{}, converse.ListenOptions{Language: "de", Rate: audio.Rate16k})
 	q, err := url.ParseQuery(server.Requests()[0].Query)
 	require.NoError(t, err)
 	require.Equal(t, "pcm_s16le", q.Get("encoding"))
@@ -159,8 +133,8 @@ func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
 	frame[0], frame[1] = -2, 0x1234
 	require.NoError(t, l.Write(frame))
 	first := <-got
-	require.Len(t, first.body, 1920)
-	require.Equal(t, "\xfe\xff\x34\x12", first.body[:4])
+	require.Len(t, first.Body, 1920)
+	require.Equal(t, "\xfe\xff\x34\x12", first.Body[:4])
 }
 
 func TestWhatIsHeard(t *testing.T) {

@@ -19,7 +19,7 @@ func (p *Provider) explain(ctx context.Context, err error) error {
 		if closed, ok := errors.AsType[websocket.CloseError](err); ok {
 			return fmt.Errorf("%s: the service ended the connection (%d)", who, int(closed.Code))
 		}
-		if _, refused := errors.AsType[*wire.Refusal](err); !refused && !errors.Is(err, errMalformed) && !errors.Is(err, errEmpty) && !errors.Is(err, errUnreachable) {
+		if _, refused := errors.AsType[*wire.RefusalError](err); !refused && !errors.Is(err, errMalformed) && !errors.Is(err, errEmpty) && !errors.Is(err, errUnreachable) {
 			return fmt.Errorf("%s: the connection was lost", who)
 		}
 	}

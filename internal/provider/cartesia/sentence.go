@@ -59,7 +59,7 @@ func (s *sentence) take(body []byte) (done bool, err error) {
 		if e.Message == "" {
 			e.Message = e.Error
 		}
-		return false, &wire.Refusal{Status: e.StatusCode, Message: e.Message}
+		return false, &wire.RefusalError{Status: e.StatusCode, Message: e.Message}
 	case "done":
 		if s.samples == 0 {
 			return false, errEmpty

@@ -23,15 +23,9 @@ const key = "sk_car_secret_0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, silence time.Duration) (*cartesia.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	p, err := cartesia.New(cartesia.Options{APIKey: key, BaseURL: server.URL, Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*cartesia.Provider, error) {
+		return cartesia.New(cartesia.Options{APIKey: key, BaseURL: url, Silence: silence})
+	})
 }
 
 // service answers every request on a connection with these events; %s is the context.

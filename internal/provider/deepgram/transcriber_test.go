@@ -22,16 +22,10 @@ const key = "dg-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, o deepgram.Options) (*deepgram.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	o.APIKey, o.BaseURL = key, server.URL
-	p, err := deepgram.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*deepgram.Provider, error) {
+		o.APIKey, o.BaseURL = key, url
+		return deepgram.New(o)
+	})
 }
 
 // listen opens a stream to a service for the length of a test.
@@ -85,31 +79,11 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 	}
 }
 
-// received is a message that the service got.
-type received struct {
-	kind websocket.MessageType
-	body string
-}
-
-// recorder hands every message to a channel.
-func recorder(got chan<- received) providertest.Handler {
-	return providertest.Sockets(func(ctx context.Context, socket *websocket.Conn) {
-		for {
-			kind, body, err := socket.Read(ctx)
-			if err != nil {
-				close(got)
-				return
-			}
-			got <- received{kind, string(body)}
-		}
-	})
-}
-
 func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
-	got := make(chan received, 64)
+	got := make(chan providertest.Received, 64)
 	o := phone()
 	o.Hints = []string{"Parley", "Ada Lovelace"}
-	l, _, server := listen(t, recorder(got), deepgram.Options{}, o)
+	l, _, server := listen(t, providertest.Record(got), deepgram.Options{}, o)
 	r := server.Requests()[0]
 	require.Equal(t, "/v1/listen", r.Path)
 	require.Equal(t, "Token "+key, r.Header.Get("Authorization"))
@@ -126,17 +100,17 @@ func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
 	audio.EncodeMuLaw(want, frame)
 	require.NoError(t, l.Write(frame))
 	require.NoError(t, l.Flush())
-	require.Equal(t, received{websocket.MessageBinary, string(want)}, <-got)
-	require.Equal(t, received{websocket.MessageText, `{"type":"Finalize"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: string(want)}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"Finalize"}`}, <-got)
 	require.NoError(t, l.Close())
-	require.Equal(t, received{websocket.MessageText, `{"type":"CloseStream"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"CloseStream"}`}, <-got)
 	_, more := <-got
 	require.False(t, more)
 }
 
 func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
-	got := make(chan received, 64)
-	l, _, server := listen(t, recorder(got), deepgram.Options{Model: "nova-2", Endpointing: 50 * time.Millisecond}, converse.ListenOptions{Rate: audio.Rate16k, Hints: []string{"Ada"}})
+	got := make(chan providertest.Received, 64)
+	l, _, server := listen(t, providertest.Record(got), deepgram.Options{Model: "nova-2", Endpointing: 50 * time.Millisecond}, converse.ListenOptions{Rate: audio.Rate16k, Hints: []string{"Ada"}})
 	q, err := url.ParseQuery(server.Requests()[0].Query)
 	require.NoError(t, err)
 	require.Equal(t, "linear16", q.Get("encoding"))
@@ -144,14 +118,14 @@ func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
 	require.Equal(t, "Ada", q.Get("keywords"))
 	require.Equal(t, "50", q.Get("endpointing"))
 	require.NoError(t, l.Write([]int16{1, -2, 0x1234}))
-	require.Equal(t, received{websocket.MessageBinary, "\x01\x00\xfe\xff\x34\x12"}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: "\x01\x00\xfe\xff\x34\x12"}, <-got)
 }
 
 func TestAStreamWithoutSoundIsKeptAlive(t *testing.T) {
-	got := make(chan received, 64)
-	listen(t, recorder(got), deepgram.Options{KeepAlive: 10 * time.Millisecond}, phone())
+	got := make(chan providertest.Received, 64)
+	listen(t, providertest.Record(got), deepgram.Options{KeepAlive: 10 * time.Millisecond}, phone())
 	for range 2 {
-		require.Equal(t, received{websocket.MessageText, `{"type":"KeepAlive"}`}, <-got)
+		require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"KeepAlive"}`}, <-got)
 	}
 }
 

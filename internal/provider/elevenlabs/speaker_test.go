@@ -22,16 +22,10 @@ const key = "xi-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, o elevenlabs.Options) (*elevenlabs.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	o.APIKey, o.BaseURL = key, server.URL
-	p, err := elevenlabs.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*elevenlabs.Provider, error) {
+		o.APIKey, o.BaseURL = key, url
+		return elevenlabs.New(o)
+	})
 }
 
 // piece is a chunk of the stream; each character lasts a tenth of a second.

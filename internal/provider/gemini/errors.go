@@ -31,7 +31,7 @@ func (p *Provider) words(e *genai.APIError) string {
 	if detail(e, "reason") == "API_KEY_INVALID" {
 		return fmt.Sprintf("the key was refused (%d)", e.Code)
 	}
-	refusal := wire.Refusal{Status: e.Code, Message: e.Message, RetryAfter: detail(e, "retryDelay")}
+	refusal := wire.RefusalError{Status: e.Code, Message: e.Message, RetryAfter: detail(e, "retryDelay")}
 	return refusal.Words(p.options.APIKey)
 }
 

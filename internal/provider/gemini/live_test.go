@@ -79,15 +79,10 @@ func telephone() converse.DuplexOptions {
 func TestTheDuplexKeepsTheContract(t *testing.T) {
 	rig := func(h providertest.Handler, limit time.Duration) func() (converse.Duplex, func()) {
 		return func() (converse.Duplex, func()) {
-			server := providertest.Serve(h)
-			p, err := gemini.New(gemini.Options{APIKey: key, BaseURL: server.URL, OpenLimit: limit})
-			if err != nil {
-				panic(err)
-			}
-			return p.Duplex(), func() {
-				_ = p.Close()
-				server.Close()
-			}
+			p, _, release := providertest.On(h, func(url string) (*gemini.Provider, error) {
+				return gemini.New(gemini.Options{APIKey: key, BaseURL: url, OpenLimit: limit})
+			})
+			return p.Duplex(), release
 		}
 	}
 	for _, rate := range []audio.Rate{audio.Rate8k, audio.Rate48k} {
@@ -119,26 +114,18 @@ func live(t *testing.T, o converse.DuplexOptions, reply func(map[string]any) []s
 // next is the next message that the service got, as JSON.
 func next(t *testing.T, got <-chan map[string]any) string {
 	t.Helper()
-	select {
-	case m := <-got:
-		text, err := json.Marshal(m)
-		require.NoError(t, err)
-		return string(text)
-	case <-time.After(providertest.Soon):
-		require.Fail(t, "the service got nothing")
-		return ""
-	}
+	m, err := providertest.Next(got)
+	require.NoError(t, err)
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func happens(t *testing.T, events <-chan converse.DuplexEvent) converse.DuplexEvent {
 	t.Helper()
-	select {
-	case e := <-events:
-		return e
-	case <-time.After(providertest.Soon):
-		require.Fail(t, "nothing happens")
-		return converse.DuplexEvent{}
-	}
+	e, err := providertest.Next(events)
+	require.NoError(t, err)
+	return e
 }
 
 // heard skips the sounds until something else happens.

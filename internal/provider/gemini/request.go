@@ -6,6 +6,7 @@ import (
 	"google.golang.org/genai"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // A conversation must begin and end with the customer, and a telephone call does
@@ -38,23 +39,11 @@ func declarations(tools []converse.ToolSpec) []*genai.FunctionDeclaration {
 	for _, t := range tools {
 		d := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
 		if len(t.Params) > 0 { // an object without properties is refused
-			d.ParametersJsonSchema = schema(t.Params)
+			d.ParametersJsonSchema = wire.SchemaObject(t.Params)
 		}
 		out = append(out, d)
 	}
 	return out
-}
-
-// schema is the JSON schema of a tool's parameters.
-func schema(params []converse.ParamSpec) map[string]any {
-	properties, required := map[string]any{}, []string{}
-	for _, p := range params {
-		properties[p.Name] = map[string]any{"type": p.Type, "description": p.Description}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
 // extraction is the schema of fields to fill in; one that the call did not yield is null.

@@ -69,7 +69,9 @@ func (s *session) take(body []byte) error {
 	}
 	s.leaving = s.leaving || e.GoAway != nil
 	s.hear(&e)
-	s.sound(&e)
+	if err := s.sound(&e); err != nil {
+		return err
+	}
 	s.call(&e)
 	return s.settle(&e)
 }
@@ -97,17 +99,23 @@ func (s *session) final() {
 	s.heard = ""
 }
 
-// sound takes a piece of the answer under way, unless nobody wants it any more.
-func (s *session) sound(e *event) {
-	a := s.answer
-	if e.Content == nil || a == nil {
-		return
+// sound takes a piece of the answer under way, unless nobody wants it any more. A
+// model also goes on by itself, when it no longer waits for a tool.
+func (s *session) sound(e *event) error {
+	if e.Content == nil || s.answer == nil && len(e.Content.Turn.Parts) == 0 {
+		return nil
 	}
+	if s.answer == nil {
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	a := s.answer
 	if len(e.Content.Turn.Parts) > 0 {
 		a.begun, s.closing = true, false
 	}
 	if a.void {
-		return
+		return nil
 	}
 	for _, part := range e.Content.Turn.Parts {
 		if !part.Thought && len(part.Data.Bytes) > 0 {
@@ -118,6 +126,7 @@ func (s *session) sound(e *event) {
 	if e.Content.Output.Text != "" {
 		s.say(a, a.speech.Text(e.Content.Output.Text))
 	}
+	return nil
 }
 
 func (s *session) say(a *spokenAnswer, sound *converse.Sound) {

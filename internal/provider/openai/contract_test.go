@@ -27,27 +27,25 @@ func run(t *testing.T, checks []providertest.Check) {
 	}
 }
 
-// bench is a provider and its server, and how to take both down.
-func bench(handler providertest.Handler, silence time.Duration) (*openai.Provider, func()) {
-	server := providertest.Serve(handler)
-	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1", Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, func() {
-		_ = p.Close()
-		server.Close()
-	}
+// at is a provider at its server, and how to take both down.
+func at(handler providertest.Handler, o openai.Options) (*openai.Provider, *providertest.Server, func()) {
+	return providertest.On(handler, func(url string) (*openai.Provider, error) {
+		o.APIKey, o.BaseURL = key, url+"/v1"
+		return openai.New(o)
+	})
 }
 
-// provider is a bench for the length of a test.
+// bench is the same with a certain patience.
+func bench(handler providertest.Handler, silence time.Duration) (*openai.Provider, func()) {
+	p, _, release := at(handler, openai.Options{Silence: silence})
+	return p, release
+}
+
+// provider is one for the length of a test.
 func provider(t *testing.T, handler providertest.Handler) (*openai.Provider, *providertest.Server) {
 	t.Helper()
-	server := providertest.Serve(handler)
-	t.Cleanup(server.Close)
-	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1", Silence: providertest.Soon})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close() })
+	p, server, release := at(handler, openai.Options{Silence: providertest.Soon})
+	t.Cleanup(release)
 	return p, server
 }
 

@@ -15,13 +15,13 @@ import (
 
 // refusal is an answer that is an error, and which setting it is about.
 type refusal struct {
-	wire.Refusal
+	wire.RefusalError
 
 	param string
 }
 
 // Unwrap has the refusal put into words like any other.
-func (r *refusal) Unwrap() error { return &r.Refusal }
+func (r *refusal) Unwrap() error { return &r.RefusalError }
 
 // refuse reads errors in place of the vendor's client, which loses the status of one
 // whose body is not as OpenAI writes it.
@@ -32,7 +32,7 @@ func (p *Provider) refuse(r *http.Request, next option.MiddlewareNext) (*http.Re
 	}
 	defer response.Body.Close()
 	var refused refusal
-	refused.Refusal = *wire.ReadRefusal(response, func(body []byte) (message string) {
+	refused.RefusalError = *wire.ReadRefusal(response, func(body []byte) (message string) {
 		message, refused.param = messageOf(body)
 		return message
 	})

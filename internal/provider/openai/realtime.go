@@ -98,7 +98,7 @@ func (s *session) settings(o converse.DuplexOptions) object {
 	}
 	functions := []object{}
 	for _, t := range o.Prompt.Tools {
-		functions = append(functions, object{"type": "function", "name": t.Name, "description": t.Description, "parameters": schema(t.Params)})
+		functions = append(functions, object{"type": "function", "name": t.Name, "description": t.Description, "parameters": wire.SchemaObject(t.Params)})
 	}
 	return object{
 		"type": "realtime", "output_modalities": []string{"audio"}, "instructions": o.Prompt.System,

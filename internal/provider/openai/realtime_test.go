@@ -78,15 +78,8 @@ func telephone() converse.DuplexOptions {
 func TestTheDuplexKeepsTheContract(t *testing.T) {
 	rig := func(h providertest.Handler, limit time.Duration) func() (converse.Duplex, func()) {
 		return func() (converse.Duplex, func()) {
-			server := providertest.Serve(h)
-			p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1", OpenLimit: limit})
-			if err != nil {
-				panic(err)
-			}
-			return p.Duplex(), func() {
-				_ = p.Close()
-				server.Close()
-			}
+			p, _, release := at(h, openai.Options{OpenLimit: limit})
+			return p.Duplex(), release
 		}
 	}
 	run(t, providertest.Duplex(providertest.Rig[converse.Duplex]{
@@ -105,12 +98,8 @@ func TestTheDuplexKeepsTheContract(t *testing.T) {
 func duplex(t *testing.T, o openai.Options, d converse.DuplexOptions, reply func(map[string]any) []string) (converse.DuplexSession, chan converse.DuplexEvent, chan map[string]any, *providertest.Server) {
 	t.Helper()
 	got := make(chan map[string]any, 512)
-	server := providertest.Serve(providertest.Dialogue(got, reply))
-	t.Cleanup(server.Close)
-	o.APIKey, o.BaseURL = key, server.URL+"/v1"
-	p, err := openai.New(o)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close() })
+	p, server, release := at(providertest.Dialogue(got, reply), o)
+	t.Cleanup(release)
 	events := make(chan converse.DuplexEvent, 512)
 	session, err := p.Duplex().Converse(t.Context(), d, func(e converse.DuplexEvent) { events <- e })
 	require.NoError(t, err)
@@ -121,26 +110,18 @@ func duplex(t *testing.T, o openai.Options, d converse.DuplexOptions, reply func
 // next is the next message that the service got, as JSON.
 func next(t *testing.T, got <-chan map[string]any) string {
 	t.Helper()
-	select {
-	case m := <-got:
-		text, err := json.Marshal(m)
-		require.NoError(t, err)
-		return string(text)
-	case <-time.After(providertest.Soon):
-		require.Fail(t, "the service got nothing")
-		return ""
-	}
+	m, err := providertest.Next(got)
+	require.NoError(t, err)
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func happens(t *testing.T, events <-chan converse.DuplexEvent) converse.DuplexEvent {
 	t.Helper()
-	select {
-	case e := <-events:
-		return e
-	case <-time.After(providertest.Soon):
-		require.Fail(t, "nothing happens")
-		return converse.DuplexEvent{}
-	}
+	e, err := providertest.Next(events)
+	require.NoError(t, err)
+	return e
 }
 
 func talk(t *testing.T, s converse.DuplexSession, samples []int16, rate audio.Rate) {

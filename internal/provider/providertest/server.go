@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -169,4 +171,49 @@ func Dialogue(got chan<- map[string]any, reply func(message map[string]any) []st
 			SendText(ctx, socket, reply(message)...)
 		}
 	})
+}
+
+// On is a provider at its fake service, and how to take both down.
+func On[P io.Closer](handler Handler, provider func(url string) (P, error)) (P, *Server, func()) {
+	server := Serve(handler)
+	p, err := provider(server.URL)
+	if err != nil {
+		panic(err) // the test's own settings are wrong
+	}
+	return p, server, func() {
+		_ = p.Close() // what it still had to say is void
+		server.Close()
+	}
+}
+
+// Received is a message that a fake service got.
+type Received struct {
+	Kind websocket.MessageType
+	Body string
+}
+
+// Record keeps every message of a socket, and closes got when the socket ends.
+func Record(got chan<- Received) Handler {
+	return Sockets(func(ctx context.Context, socket *websocket.Conn) {
+		defer close(got)
+		for {
+			kind, body, err := socket.Read(ctx)
+			if err != nil {
+				return
+			}
+			got <- Received{kind, string(body)}
+		}
+	})
+}
+
+// Next is what comes next, if it comes soon.
+func Next[T any](from <-chan T) (next T, err error) {
+	timer := time.NewTimer(Soon)
+	defer timer.Stop()
+	select {
+	case next = <-from:
+		return next, nil
+	case <-timer.C:
+		return next, errors.New("nothing came")
+	}
 }

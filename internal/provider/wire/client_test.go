@@ -23,5 +23,6 @@ func TestAWarmConnectionIsUsed(t *testing.T) {
 	require.NoError(t, wire.Warm(t.Context(), client, server.URL))
 	var into struct{}
 	require.NoError(t, wire.Get(t.Context(), client, server.URL, http.Header{}, func([]byte) string { return "" }, &into))
-	require.Equal(t, <-peers, <-peers)
+	first := <-peers
+	require.Equal(t, first, <-peers)
 }

@@ -15,19 +15,19 @@ const (
 	statusOverloaded = 529      // which some vendors made up
 )
 
-// Refusal is an answer that is an error: a status, and the vendor's words if it has any.
-type Refusal struct {
+// RefusalError is an answer that is an error: a status, and the vendor's words if it has any.
+type RefusalError struct {
 	Status     int
 	Message    string
 	RetryAfter string // with its unit
 }
 
-func (r *Refusal) Error() string { return fmt.Sprintf("status %d", r.Status) }
+func (r *RefusalError) Error() string { return fmt.Sprintf("status %d", r.Status) }
 
 // ReadRefusal reads an answer that is an error; message finds the vendor's words in it.
-func ReadRefusal(r *http.Response, message func(body []byte) string) *Refusal {
+func ReadRefusal(r *http.Response, message func(body []byte) string) *RefusalError {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, mostErrorBody)) // what came is what can be told
-	refusal := &Refusal{Status: r.StatusCode, Message: message(body)}
+	refusal := &RefusalError{Status: r.StatusCode, Message: message(body)}
 	if after := r.Header.Get("Retry-After"); after != "" {
 		refusal.RetryAfter = after + " s"
 	}
@@ -36,7 +36,7 @@ func ReadRefusal(r *http.Response, message func(body []byte) string) *Refusal {
 
 // Words are what a refusal means. The vendor's message to a wrong key is left out,
 // because some repeat parts of the key.
-func (r *Refusal) Words(key string) string {
+func (r *RefusalError) Words(key string) string {
 	var meaning string
 	switch {
 	case r.Status == http.StatusUnauthorized:
@@ -73,7 +73,7 @@ func Explain(ctx context.Context, who, key string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", who, ctx.Err())
 	}
-	var refused *Refusal
+	var refused *RefusalError
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	var transport *url.Error

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"parley/internal/audio"
 	"parley/internal/converse"
 	"parley/internal/provider/wire"
 )
@@ -32,7 +33,11 @@ func (d *Duplex) Converse(ctx context.Context, o converse.DuplexOptions, emit fu
 	if err != nil {
 		return nil, fmt.Errorf("%s: no sampling rate of %d Hz", liveName, o.Utterance.Rate)
 	}
-	s := &session{rate: o.Utterance.Rate, emit: emit, ready: make(chan struct{}), gate: gate, open: map[string]string{}}
+	down, err := wire.NewConverter(audio.Rate24k, o.Utterance.Rate)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", liveName, err)
+	}
+	s := &session{rate: o.Utterance.Rate, emit: emit, ready: make(chan struct{}), gate: gate, down: down, open: map[string]string{}}
 	s.stream, err = wire.Open(ctx, wire.StreamOptions{
 		Who: liveName, Key: d.p.options.APIKey, Client: d.p.client, OpenLimit: d.p.options.OpenLimit, Queue: mostUnsent,
 		Address: strings.TrimSuffix(d.p.options.BaseURL, "/") + "/" + livePath, Header: http.Header{"X-Goog-Api-Key": {d.p.options.APIKey}},

@@ -25,13 +25,14 @@ type session struct {
 	emit    func(converse.DuplexEvent)
 	opened  bool
 	gate    *wire.Gate
-	talking bool          // the service knows that the customer speaks
-	heard   string        // of the customer, in pieces; not yet final
-	wants   []object      // what is to be answered
-	answer  *spokenAnswer // under way
-	spoken  *spokenAnswer // the latest with sound
-	closing bool          // the end of a turn is still to be told whose answer is complete
-	leaving bool          // the service will end the session soon
+	down    *wire.Converter // from the service's rate
+	talking bool            // the service knows that the customer speaks
+	heard   string          // of the customer, in pieces; not yet final
+	wants   []object        // what is to be answered
+	answer  *spokenAnswer   // under way
+	spoken  *spokenAnswer   // the latest with sound
+	closing bool            // the end of a turn is still to be told whose answer is complete
+	leaving bool            // the service will end the session soon
 	open    map[string]string
 	usage   converse.Usage // not yet told
 }
@@ -103,9 +104,7 @@ func (s *session) ToolResult(id, text string) error {
 	}
 	delete(s.open, id)
 	if len(s.open) == 0 && s.answer == nil {
-		if err := s.begin(); err != nil {
-			return err
-		}
+		s.begin()
 	}
 	return s.stream.SendJSON(object{"toolResponse": object{"functionResponses": []object{{"id": id, "name": tool, "response": result(text)}}}})
 }
@@ -167,15 +166,9 @@ func (s *session) ask() error {
 	}
 	next := s.wants[0]
 	s.wants = s.wants[1:]
-	if err := s.begin(); err != nil {
-		return err
-	}
+	s.begin()
 	return s.stream.SendJSON(next)
 }
 
 // begin expects an answer.
-func (s *session) begin() error {
-	speech, err := wire.NewSpeech(audio.Rate24k, s.rate, 1)
-	s.answer = &spokenAnswer{speech: speech}
-	return err
-}
+func (s *session) begin() { s.answer = &spokenAnswer{speech: wire.NewSpeech(s.down, 1)} }

@@ -69,9 +69,7 @@ func (s *session) take(body []byte) error {
 	}
 	s.leaving = s.leaving || e.GoAway != nil
 	s.hear(&e)
-	if err := s.sound(&e); err != nil {
-		return err
-	}
+	s.sound(&e)
 	s.call(&e)
 	return s.settle(&e)
 }
@@ -101,21 +99,19 @@ func (s *session) final() {
 
 // sound takes a piece of the answer under way, unless nobody wants it any more. A
 // model also goes on by itself, when it no longer waits for a tool.
-func (s *session) sound(e *event) error {
+func (s *session) sound(e *event) {
 	if e.Content == nil || s.answer == nil && len(e.Content.Turn.Parts) == 0 {
-		return nil
+		return
 	}
 	if s.answer == nil {
-		if err := s.begin(); err != nil {
-			return err
-		}
+		s.begin()
 	}
 	a := s.answer
 	if len(e.Content.Turn.Parts) > 0 {
 		a.begun, s.closing = true, false
 	}
 	if a.void {
-		return nil
+		return
 	}
 	for _, part := range e.Content.Turn.Parts {
 		if !part.Thought && len(part.Data.Bytes) > 0 {
@@ -126,7 +122,6 @@ func (s *session) sound(e *event) error {
 	if e.Content.Output.Text != "" {
 		s.say(a, a.speech.Text(e.Content.Output.Text))
 	}
-	return nil
 }
 
 func (s *session) say(a *spokenAnswer, sound *converse.Sound) {

@@ -25,6 +25,7 @@ type session struct {
 	emit    func(converse.DuplexEvent)
 	opened  bool
 	up      *wire.Converter // to the service's rate; nil from a telephone
+	down    *wire.Converter // and back
 	gate    *wire.Gate      // nil if the service looks for the ends of turns
 	unheard time.Duration   // of sound sent and not yet committed as a turn
 	turned  bool            // the service has found the end of a turn that nobody has answered
@@ -68,10 +69,15 @@ func newSession(p *Provider, who string, o converse.DuplexOptions, emit func(con
 		partial: map[string]string{}, open: map[string]bool{},
 	}
 	var err error
+	from := audio.Rate8k
 	if o.Utterance.Rate != audio.Rate8k {
-		if s.up, err = wire.NewConverter(o.Utterance.Rate, realtimeRate); err != nil {
+		from = realtimeRate
+		if s.up, err = wire.NewConverter(o.Utterance.Rate, from); err != nil {
 			return nil, fmt.Errorf("no sampling rate of %d Hz", o.Utterance.Rate)
 		}
+	}
+	if s.down, err = wire.NewConverter(from, o.Utterance.Rate); err != nil {
+		return nil, err
 	}
 	if p.options.TurnDetection == "" {
 		if s.gate, err = wire.NewGate(o.Utterance.Rate); err != nil {
@@ -219,15 +225,7 @@ func (s *session) ask() error {
 	if s.answer != nil || len(s.wants) == 0 {
 		return nil
 	}
-	from := realtimeRate
-	if s.up == nil {
-		from = audio.Rate8k
-	}
-	speech, err := wire.NewSpeech(from, s.options.Rate, s.options.Speed)
-	if err != nil {
-		return err
-	}
-	s.answer = &spokenAnswer{speech: speech}
+	s.answer = &spokenAnswer{speech: wire.NewSpeech(s.down, s.options.Speed)}
 	next := s.wants[0]
 	s.wants = s.wants[1:]
 	return s.stream.SendJSON(object{"type": "response.create", "response": next})

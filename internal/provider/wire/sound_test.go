@@ -47,8 +47,10 @@ func TestTheGateOpensForAVoice(t *testing.T) {
 
 func TestWordsArePlacedInTheirSound(t *testing.T) {
 	t.Parallel()
-	speech, err := wire.NewSpeech(audio.Rate24k, audio.Rate8k, 1)
+	converter, err := wire.NewConverter(audio.Rate24k, audio.Rate8k)
 	require.NoError(t, err)
+	converter.Convert(make([]int16, 77)) // of the answer before
+	speech := wire.NewSpeech(converter, 1)
 	var words []converse.SpokenWord
 	samples := 0
 	take := func(s *converse.Sound) {

@@ -3,27 +3,22 @@ package wire
 import (
 	"time"
 
-	"parley/internal/audio"
 	"parley/internal/converse"
 )
 
 // Speech is an answer of a speech-to-speech model while it is being spoken: its sound
 // is brought to the line's rate, and its words are given their places in it.
 type Speech struct {
-	rate      audio.Rate
 	halves    Halves
 	converter *Converter
 	words     Words
 }
 
-// NewSpeech begins an answer that comes at one rate and is wanted at another, from a
-// voice of this speed.
-func NewSpeech(from, to audio.Rate, speed float64) (*Speech, error) {
-	converter, err := NewConverter(from, to)
-	if err != nil {
-		return nil, err
-	}
-	return &Speech{rate: to, converter: converter, words: Words{Speed: speed}}, nil
+// NewSpeech begins an answer of a voice of this speed. The converter is the session's:
+// answers come one after another.
+func NewSpeech(converter *Converter, speed float64) *Speech {
+	converter.Reset()
+	return &Speech{converter: converter, words: Words{Speed: speed}}
 }
 
 // Bytes takes a piece of sound as bare samples.
@@ -48,7 +43,7 @@ func (s *Speech) Finish() *converse.Sound { return s.sound(s.converter.Finish(),
 func (s *Speech) Length() time.Duration { return s.words.Length() }
 
 func (s *Speech) sound(samples []int16, words func() []converse.SpokenWord) *converse.Sound {
-	s.words.Sound(s.rate.Duration(len(samples)))
+	s.words.Sound(s.converter.to.Duration(len(samples)))
 	sound := &converse.Sound{Samples: samples, Words: words()}
 	if len(sound.Samples) == 0 && len(sound.Words) == 0 {
 		return nil

@@ -49,14 +49,13 @@ func NewGate(rate audio.Rate) (*Gate, error) {
 
 // Add takes a frame and gives what is to be sent of the sound so far.
 func (g *Gate) Add(frame []int16) []int16 {
-	voiced := g.voiced(frame)
-	if voiced {
+	if g.voiced(frame) {
 		g.run = min(g.run+1, fewVoiced)
 	} else {
 		g.run = max(g.run-1, 0)
 	}
 	g.held = append(g.held, frame...)
-	if g.run >= fewVoiced || voiced && g.open > 0 {
+	if g.run >= fewVoiced {
 		g.open = hangFrames
 	}
 	if g.open > 0 {

@@ -104,9 +104,14 @@ func TestTheCatalogueIsAskedOfTheVendors(t *testing.T) {
 			require.Equal(t, "de", v.Language)
 		}
 	}
+	headers := map[string][2]string{
+		"openai": {"Authorization", "Bearer " + key}, "anthropic": {"X-Api-Key", key}, "gemini": {"X-Goog-Api-Key", key}, "deepgram": {"Authorization", "Token " + key},
+		"assemblyai": {"Authorization", key}, "elevenlabs": {"Xi-Api-Key", key}, "cartesia": {"X-Api-Key", key},
+	}
 	for _, q := range server.Requests() {
+		header := headers[strings.Split(q.Path, "/")[1]]
+		require.Equal(t, header[1], q.Header.Get(header[0]), q.Path)
 		if strings.HasPrefix(q.Path, "/cartesia") {
-			require.Equal(t, key, q.Header.Get("X-Api-Key"))
 			require.Equal(t, "2025-04-16", q.Header.Get("Cartesia-Version"))
 		}
 	}

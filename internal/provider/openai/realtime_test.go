@@ -317,8 +317,12 @@ func TestAModelGoesOnWhenItsToolsHaveAnswered(t *testing.T) {
 }
 
 func TestTheServiceHasAnOpinionOnTheTurn(t *testing.T) {
+	frames := 0
 	s, events, got, _ := duplex(t, openai.Options{TurnDetection: "server_vad"}, telephone(), opens(func(m map[string]any) []string {
 		if m["type"] != "input_audio_buffer.append" {
+			return nil
+		}
+		if frames++; frames > 1 {
 			return nil
 		}
 		return []string{`{"type":"input_audio_buffer.speech_stopped","item_id":"item_0"}`, `{"type":"input_audio_buffer.committed","item_id":"item_0"}`,
@@ -327,6 +331,8 @@ func TestTheServiceHasAnOpinionOnTheTurn(t *testing.T) {
 	next(t, got)
 	require.NoError(t, s.Write(make([]int16, 160)))
 	require.Equal(t, &converse.Heard{Text: "Yes.", Final: true, EndTurn: true}, happens(t, events).Customer)
+	require.Contains(t, next(t, got), "append")
+	require.NoError(t, s.Write(make([]int16, 160)), "the silence goes on")
 	require.Contains(t, next(t, got), "append")
 	require.NoError(t, s.EndTurn())
 	require.JSONEq(t, `{"type":"response.create","response":{}}`, next(t, got), "the service has made a turn of it already")

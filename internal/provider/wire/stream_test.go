@@ -17,14 +17,61 @@ import (
 // open opens a stream to a service in memory.
 func open(t *testing.T, script func(ctx context.Context, socket *websocket.Conn), take func([]byte) error, lost func(error)) *wire.Stream {
 	t.Helper()
-	client, release := providertest.InMemory(providertest.Sockets(script))
-	t.Cleanup(release)
-	s, err := wire.Open(t.Context(), wire.StreamOptions{
-		Who: "vendor part", Address: "http://vendor", Client: client, OpenLimit: time.Second, Queue: 4,
-		Refused: func([]byte, http.Header) string { return "" }, KeepAlive: 5 * time.Second, Staying: "still here", Goodbye: "goodbye",
-	}, take, lost)
+	s, err := tryToOpen(t, providertest.Sockets(script), take, lost)
 	require.NoError(t, err)
 	return s
+}
+
+func tryToOpen(t *testing.T, handler providertest.Handler, take func([]byte) error, lost func(error)) (*wire.Stream, error) {
+	t.Helper()
+	client, release := providertest.InMemory(handler)
+	t.Cleanup(release)
+	return wire.Open(t.Context(), wire.StreamOptions{
+		Who: "vendor part", Key: "s3cret", Address: "http://vendor", Client: client, OpenLimit: time.Second, Queue: 4,
+		Refused: func(body []byte, _ http.Header) string { return string(body) }, KeepAlive: 5 * time.Second, Staying: "still here", Goodbye: "goodbye",
+	}, take, lost)
+}
+
+func TestAStreamThatIsNotOpened(t *testing.T) {
+	for name, c := range map[string]struct {
+		handler providertest.Handler
+		want    string
+	}{
+		"wrong key":   {providertest.Refuse(401, "s3cret"), "the key was refused (401)"},
+		"no credit":   {providertest.Refuse(402, "x"), "no credit left (402)"},
+		"forbidden":   {providertest.Refuse(403, "x"), "the key does not allow this (403)"},
+		"bad request": {providertest.Refuse(400, "no\nmodel s3cret"), "the request was refused (400): no model ***"},
+		"too many":    {providertest.Refuse(429, "later", "Retry-After", "3"), "too many requests or no credit left (429), to be tried again after 3 s: later"},
+		"failure":     {providertest.Refuse(500, ""), "the service failed (500)"},
+		"overloaded":  {providertest.Refuse(503, ""), "the service is overloaded (503)"},
+		"so as well":  {providertest.Refuse(529, ""), "the service is overloaded (529)"},
+		"no socket":   {func(_ context.Context, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, "the request was refused (200)"},
+		"cut":         {func(context.Context, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the service cannot be reached"},
+		"slow":        {providertest.Stall, "no stream within 1s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, err := tryToOpen(t, c.handler, nil, nil)
+				require.EqualError(t, err, "vendor part: "+c.want)
+			})
+		})
+	}
+}
+
+func TestANetworkThatDoesNotCarryTheSoundDoesNotHoldUpTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, func(ctx context.Context, _ *websocket.Conn) { <-ctx.Done() }, func([]byte) error { return nil }, func(error) {})
+		var err error
+		for range 10 {
+			if err = s.SendSound(make([]byte, 1<<20)); err != nil {
+				break
+			}
+		}
+		require.EqualError(t, err, "vendor part: the connection does not carry the sound")
+		began := time.Now()
+		require.NoError(t, s.Close())
+		require.Less(t, time.Since(began), time.Second)
+	})
 }
 
 func TestClosingWaitsForWhoIsStillCalledBack(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/converse"
 	"parley/internal/media"
-	"parley/internal/provider"
+	"parley/internal/provider/sandbox"
 	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/store"
@@ -41,12 +41,7 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	if _, known := simulator.Callees()[s.Callee]; !known {
 		return fmt.Errorf("there is no callee %q; choose one of %s", s.Callee, strings.Join(simulator.CalleeCodes(), ", "))
 	}
-	providers, err := provider.New(config.Providers)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = providers.Close() }() // nothing is left to say
-	conversation, err := s.conversation(ctx, config, providers)
+	conversation, err := s.conversation(ctx, config)
 	if err != nil {
 		return err
 	}
@@ -64,8 +59,8 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	return nil
 }
 
-// conversation is the stored assistant with its providers.
-func (s simulateCallCmd) conversation(ctx context.Context, config *Config, providers *provider.Registry) (call converse.Config, err error) {
+// conversation is the stored assistant with the sandbox's voice, ears and mind.
+func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call converse.Config, err error) {
 	err = config.withDB(ctx, func(db *store.DB) error {
 		user, err := findUser(ctx, db, s.User)
 		if err != nil {
@@ -79,22 +74,38 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config, provi
 		if err != nil {
 			return err
 		}
-		voice, model, err := tenant.Outfit(ctx, a)
+		voice, err := tenant.Voice(ctx, a.VoiceID)
 		if err != nil {
 			return err
 		}
-		call, err = providers.Equip(a, voice, model)
-		return err
+		model, err := tenant.Model(ctx, a.LLMModelID)
+		if err != nil {
+			return err
+		}
+		call = sandboxed(a, voice, model)
+		return nil
 	})
-	call.Ambience = audio.NewAmbience(1)
-	call.RunTool = func(context.Context, string, map[string]any) (string, error) {
-		return "", errors.New("tools are not called in a simulation")
-	}
 	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + s.Callee, AssistantPhone: "+12025550180", Direction: parley.Outbound, Variables: map[string]any{}}
 	for name, value := range s.Variable {
 		call.Call.Variables[name] = value
 	}
 	return call, err
+}
+
+// sandboxed gives an assistant the sandbox's providers.
+func sandboxed(a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
+	p := sandbox.New(sandbox.Options{})
+	return converse.Config{
+		Assistant:    *a,
+		Ambience:     audio.NewAmbience(1),
+		Transcribers: []converse.Provider[converse.Transcriber]{{Name: parley.Sandbox, Use: p.Transcriber()}},
+		Models:       []converse.Provider[converse.Model]{{Name: parley.Sandbox, Key: model.Key, Use: p.Model()}},
+		Speakers:     []converse.Provider[converse.Speaker]{{Name: parley.Sandbox, Key: voice.Key, Use: p.Speaker()}},
+		Duplexes:     []converse.Provider[converse.Duplex]{{Name: parley.Sandbox, Key: model.Key, Voice: voice.Key, Use: p.Duplex()}},
+		RunTool: func(context.Context, string, map[string]any) (string, error) {
+			return "", errors.New("tools are not called in a simulation")
+		},
+	}
 }
 
 // record taps the call into a file, if one is asked for.

@@ -313,6 +313,8 @@ func TestDoctorSaysWhatToFix(t *testing.T) {
 	fails("PARLEY_TOKEN is shorter than 32 characters", "PARLEY_TOKEN=hunter2")
 	fails("PARLEY_PUBLIC_URL is not set", "PARLEY_HTTP=0.0.0.0:0")
 	fails("tokens would travel readable", "PARLEY_PUBLIC_URL=http://parley.example.com")
+	fails("openai models: the service cannot be reached", "OPENAI_BASE_URL=http://127.0.0.1:1/v1")
+	fails("set OPENAI_API_KEY", "PARLEY_SANDBOX=off")
 	fails("cannot open the database", "PARLEY_DB=postgres://127.0.0.1:1/x")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "secret.key"), 0o644))
 	fails("chmod 600")

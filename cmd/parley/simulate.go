@@ -14,7 +14,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/converse"
 	"parley/internal/media"
-	"parley/internal/provider/sandbox"
+	"parley/internal/provider"
 	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/store"
@@ -73,7 +73,12 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	if err != nil {
 		return err
 	}
-	conversation, err := s.conversation(ctx, config)
+	providers, err := provider.New(config.Providers)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = providers.Close() }() // nothing is left to say
+	conversation, err := s.conversation(ctx, config, providers)
 	if err != nil {
 		return err
 	}
@@ -91,40 +96,24 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	return nil
 }
 
-// conversation is the stored assistant with the sandbox's voice, ears and mind.
-func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call converse.Config, err error) {
+// conversation is the stored assistant with its providers.
+func (s simulateCallCmd) conversation(ctx context.Context, config *Config, providers *provider.Registry) (call converse.Config, err error) {
 	variables := map[string]any{}
 	for name, value := range s.Variable {
 		variables[name] = value
 	}
 	err = config.withDB(ctx, func(db *store.DB) error {
-		call, err = stored(ctx, db, s.User, s.Assistant, s.Callee, variables)
+		call, err = stored(ctx, db, providers, s.User, s.Assistant, s.Callee, variables)
 		return err
 	})
+	call.RunTool = func(context.Context, string, map[string]any) (string, error) {
+		return "", errors.New("tools are not called in a simulation")
+	}
 	return call, err
 }
 
-// equipment gives assistants their providers.
-func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.Config, error) {
-	p, ambience := sandbox.New(sandbox.Options{}), audio.NewAmbience(1)
-	return func(ctx context.Context, a *parley.Assistant) (converse.Config, error) {
-		tenant := db.Tenant(a.UserID)
-		voice, err := tenant.Voice(ctx, a.VoiceID)
-		if err != nil {
-			return converse.Config{}, err
-		}
-		model, err := tenant.Model(ctx, a.LLMModelID)
-		if err != nil {
-			return converse.Config{}, err
-		}
-		c := sandboxed(p, a, voice, model)
-		c.Ambience = ambience
-		return c, nil
-	}
-}
-
-// stored is a call of a stored assistant to a callee, by the sandbox's providers.
-func stored(ctx context.Context, db *store.DB, email string, id parley.ID, callee string, variables map[string]any) (call converse.Config, err error) {
+// stored is a call of a stored assistant to a callee.
+func stored(ctx context.Context, db *store.DB, providers *provider.Registry, email string, id parley.ID, callee string, variables map[string]any) (call converse.Config, err error) {
 	user, err := findUser(ctx, db, email)
 	if err != nil {
 		return call, err
@@ -137,25 +126,11 @@ func stored(ctx context.Context, db *store.DB, email string, id parley.ID, calle
 	if err != nil {
 		return call, err
 	}
-	if call, err = equipment(db)(ctx, a); err != nil {
+	if call, err = equipment(db, providers)(ctx, a); err != nil {
 		return call, err
 	}
 	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + callee, AssistantPhone: assistantNumber, Direction: parley.Outbound, Variables: variables}
 	return call, nil
-}
-
-// sandboxed gives an assistant the sandbox's providers.
-func sandboxed(p *sandbox.Provider, a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
-	return converse.Config{
-		Assistant:    *a,
-		Transcribers: []converse.Provider[converse.Transcriber]{{Name: parley.Sandbox, Use: p.Transcriber()}},
-		Models:       []converse.Provider[converse.Model]{{Name: parley.Sandbox, Key: model.Key, Use: p.Model()}},
-		Speakers:     []converse.Provider[converse.Speaker]{{Name: parley.Sandbox, Key: voice.Key, Use: p.Speaker()}},
-		Duplexes:     []converse.Provider[converse.Duplex]{{Name: parley.Sandbox, Key: model.Key, Voice: voice.Key, Use: p.Duplex()}},
-		RunTool: func(context.Context, string, map[string]any) (string, error) {
-			return "", errors.New("tools are not called in a simulation")
-		},
-	}
 }
 
 // record taps the call into a file, if one is asked for.

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/converse"
 	"parley/internal/egress"
+	"parley/internal/provider"
 	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/store"
@@ -40,7 +41,12 @@ func (s simulateRunCmd) Run(ctx context.Context, config *Config, c console) erro
 	if err != nil {
 		return err
 	}
-	rehearsals, err := s.rehearse(ctx, config, scenarios)
+	providers, err := provider.New(config.Providers)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = providers.Close() }() // nothing is left to say
+	rehearsals, err := s.rehearse(ctx, config, providers, scenarios)
 	if err != nil {
 		return err
 	}
@@ -89,14 +95,14 @@ func readScenarios(files []string) (scenarios []*simulator.Scenario, wrong error
 }
 
 // rehearse finds the assistants of all scenarios.
-func (s simulateRunCmd) rehearse(ctx context.Context, config *Config, scenarios []*simulator.Scenario) (all []*rehearsal, err error) {
+func (s simulateRunCmd) rehearse(ctx context.Context, config *Config, providers *provider.Registry, scenarios []*simulator.Scenario) (all []*rehearsal, err error) {
 	err = config.withDB(ctx, func(db *store.DB) error {
 		for _, scenario := range scenarios {
 			user := s.User
 			if scenario.User != "" {
 				user = scenario.User
 			}
-			call, err := stored(ctx, db, user, scenario.Assistant, scenario.Callee.Code, scenario.Variables)
+			call, err := stored(ctx, db, providers, user, scenario.Assistant, scenario.Callee.Code, scenario.Variables)
 			if err != nil {
 				return fmt.Errorf("%s: %w", scenario.Name, err)
 			}

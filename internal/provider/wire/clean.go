@@ -1,5 +1,7 @@
-// Package vendor is what every vendor's provider does alike.
-package vendor
+// Package wire is what every vendor's provider does alike between Parley and its
+// service: streams over WebSockets, the patience with a silent service, the words for
+// what went wrong, and sound as bytes. It must not know any vendor.
+package wire
 
 import "strings"
 

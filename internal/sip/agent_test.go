@@ -115,7 +115,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 func TestACallGoesBothWaysOverEveryTransport(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ network, host string }{
-		{"udp", "127.0.0.1"}, {"tcp", "127.0.0.1"}, {"tls", "127.0.0.1"}, {"udp", "[::1]"}, {"tcp", "[::1]"},
+		{"udp", "127.0.0.1"}, {"tcp", "127.0.0.1"}, {"tls", "127.0.0.1"}, {"udp", "[::1]"}, {"tcp", "[::1]"}, {"tls", "[::1]"},
 	} {
 		t.Run(c.network+c.host, func(t *testing.T) {
 			t.Parallel()

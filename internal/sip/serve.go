@@ -12,6 +12,7 @@ import (
 // serve takes every request that sipgo's transactions let through, on a goroutine of
 // its own.
 func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
+	a.arrivals.taken(req)
 	if !a.enter() {
 		tx.Terminate()
 		return
@@ -33,13 +34,18 @@ func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
 	}
 }
 
-// tag gives every INVITE that opens a dialog its To tag before a transaction exists:
+// arrive is given every message before the transactions. It notes requests, and gives
+// every INVITE that opens a dialog its To tag before a transaction exists:
 // sipgo makes 100 and the 487 of a CANCEL from the request itself, and all answers must
 // carry one tag (RFC 3261 section 8.2.6.2). It is made from the request under our seal,
 // so that a repetition and a stateless challenge get the same (section 8.2.7).
-func (a *Agent) tag(msg gosip.Message) {
+func (a *Agent) arrive(msg gosip.Message) {
 	req, ok := msg.(*gosip.Request)
-	if !ok || req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
+	if !ok {
+		return
+	}
+	a.arrivals.note(req)
+	if req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
 		return
 	}
 	req.To().Params.Add("tag", a.openingTag(req))

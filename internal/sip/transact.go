@@ -185,7 +185,7 @@ func (a *Agent) strayResponse(res *gosip.Response) {
 		return
 	}
 	key := dialogKey{id.Value(), tagOf(res.From().Params)}
-	if c, _ := a.find(key); c != nil && c.acknowledgeAgain(res) {
+	if c, _ := a.find(key); c != nil && c.acknowledgeAgain(res, false) {
 		return
 	}
 	a.counters.lateAnswers.Add(1)

@@ -75,7 +75,7 @@ func readRequest(a *Agent, req *gosip.Request) {
 	c.dialog = dialogFromRequest(req, "tag")
 	_ = c.prepare(gosip.BYE).String()
 	_ = c.accepts(req)
-	_, _, _ = parseRelay(headerValue(req, "Content-Type", "c"), req.Body())
+	_, _, _ = parseRelay(headerValue(req, "Content-Type", "c"), req.Body()) //nolint:dogsled // only that it returns
 	_ = listed(req, "UPDATE", "Allow")
 	_ = a.response(req, 200).String()
 }

@@ -57,19 +57,22 @@ type talk struct {
 	ended  chan sip.End
 }
 
-func newStation(t *testing.T, network string, identity *tls.Config, take func(context.Context, *sip.Incoming)) *station {
+func newStation(t *testing.T, network string, identity *tls.Config, take func(context.Context, *sip.Incoming), more ...func(*sip.Settings)) *station {
 	t.Helper()
-	s := &station{t: t, take: take, talks: make(chan *talk, 4)}
+	s := &station{t: t, take: take, talks: make(chan *talk, 64)}
 	var err error
 	s.engine, err = media.New(media.Config{})
 	require.NoError(t, err)
 	t.Cleanup(s.engine.Close)
-	s.agent, err = sip.New(sip.Settings{Listen: []sip.Listen{{Network: network, Address: "127.0.0.1:0"}}, TLS: identity,
-		OptionsEvery: -1, Incoming: s.incoming})
+	settings := sip.Settings{Listen: []sip.Listen{{Network: network, Address: "127.0.0.1:0"}}, TLS: identity, OptionsEvery: -1, Incoming: s.incoming}
+	for _, change := range more {
+		change(&settings)
+	}
+	s.agent, err = sip.New(settings)
 	require.NoError(t, err)
 	require.NoError(t, s.agent.Start())
 	t.Cleanup(func() { require.NoError(t, s.agent.Close()) })
-	s.agent.SetTrunks([]parley.Trunk{{ID: 1, Address: "192.0.2.1", Transport: network, AllowedInbound: []string{"127.0.0.1"}, MaxChannels: 10}})
+	s.agent.SetTrunks([]parley.Trunk{{ID: 1, Address: "192.0.2.1", Transport: network, AllowedInbound: []string{"127.0.0.1"}, MaxChannels: 1000}})
 	return s
 }
 
@@ -93,11 +96,24 @@ func (s *station) incoming(ctx context.Context, in *sip.Incoming) {
 // dial calls a number and plays.
 func (s *station) dial(trunk parley.Trunk) *talk {
 	s.t.Helper()
-	k := s.open()
-	call, err := s.agent.Dial(s.within(), trunk, sip.Outgoing{To: theirNumber, From: ourNumber, Media: k.offer(trunk), Hooks: k.hooks()})
+	k, err := s.tryDial(s.within(), trunk)
 	require.NoError(s.t, err)
-	require.NoError(s.t, k.play(call))
 	return k
+}
+
+func (s *station) tryDial(ctx context.Context, trunk parley.Trunk) (*talk, error) {
+	k := s.open()
+	call, err := s.agent.Dial(ctx, trunk, sip.Outgoing{To: theirNumber, From: ourNumber, Media: k.offer(trunk), Hooks: k.hooks()})
+	if err != nil {
+		k.session.Close()
+		return nil, err
+	}
+	return k, k.play(call)
+}
+
+// trunk leads to this station.
+func (s *station) trunk() parley.Trunk {
+	return parley.Trunk{ID: 3, Address: s.agent.Addr("udp").String(), Transport: "udp", CallingFormat: "+e164", MaxChannels: 1000, CallsPerSecond: 1000}
 }
 
 func (s *station) within() context.Context {

@@ -31,7 +31,6 @@ type Agent struct {
 	limiter   *limiter
 	peers     *peers
 	counters  counters
-	arrivals  *arrivals
 
 	ctx    context.Context //nolint:containedctx // the agent's own life, ended by Close
 	cancel context.CancelFunc
@@ -66,7 +65,7 @@ func New(s Settings) (*Agent, error) {
 		return nil, err
 	}
 	tameSipgo()
-	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1), arrivals: newArrivals(),
+	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1),
 		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}, learned: map[netip.Addr]netip.AddrPort{}}
 	_, _ = rand.Read(a.seal[:])
 	a.guard = newGuard(s, func(from netip.Addr) bool { return a.trunks.trusted(from) || a.peers.knows(from) }, &a.counters)
@@ -75,7 +74,7 @@ func New(s Settings) (*Agent, error) {
 	silent := slog.New(slog.DiscardHandler)
 	a.transport = gosip.NewTransportLayer(s.Resolver, gosip.NewParser(), s.TLS,
 		gosip.WithTransportLayerLogger(silent), gosip.WithTransportLayerReadFilter(a.guard.filter))
-	a.transport.OnMessage(a.arrive) // before the transactions see it
+	a.transport.OnMessage(a.tag) // before the transactions see it
 	a.txl = gosip.NewTransactionLayer(a.transport, gosip.WithTransactionLayerLogger(silent),
 		gosip.WithTransactionLayerUnhandledResponseHandler(a.strayResponse), gosip.WithTransactionLayerTerminateOnConnClose())
 	a.txl.OnRequest(a.serve)
@@ -195,8 +194,7 @@ func (a *Agent) Close() error {
 	}
 	_ = a.transport.Close() // of sockets that are closed already
 	a.work.Wait()
-	// A request that was being taken while the sockets closed may have opened another.
-	a.arrivals.settle()
+	// A message that was being taken while the sockets closed may have opened another.
 	a.txl.Close()
 	_ = a.transport.Close()
 	if errors.Is(err, net.ErrClosed) { // sipgo may have closed a listener first

@@ -53,7 +53,7 @@ func FuzzSIP(f *testing.F) {
 		if err != nil {
 			return
 		}
-		a.arrive(message)
+		a.tag(message)
 		switch m := message.(type) {
 		case *gosip.Request:
 			readRequest(a, m)

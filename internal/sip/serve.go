@@ -12,9 +12,10 @@ import (
 // serve takes every request that sipgo's transactions let through, on a goroutine of
 // its own.
 func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
-	a.arrivals.taken(req)
-	if !a.enter() {
+	if !a.begin() {
 		tx.Terminate()
+		// For a request that was on its way when the sockets closed, sipgo opened another.
+		_ = a.transport.Close()
 		return
 	}
 	defer a.work.Done()
@@ -34,18 +35,13 @@ func (a *Agent) serve(req *gosip.Request, tx *gosip.ServerTx) {
 	}
 }
 
-// arrive is given every message before the transactions. It notes requests, and gives
-// every INVITE that opens a dialog its To tag before a transaction exists:
+// tag gives every INVITE that opens a dialog its To tag before a transaction exists:
 // sipgo makes 100 and the 487 of a CANCEL from the request itself, and all answers must
 // carry one tag (RFC 3261 section 8.2.6.2). It is made from the request under our seal,
 // so that a repetition and a stateless challenge get the same (section 8.2.7).
-func (a *Agent) arrive(msg gosip.Message) {
+func (a *Agent) tag(msg gosip.Message) {
 	req, ok := msg.(*gosip.Request)
-	if !ok {
-		return
-	}
-	a.arrivals.note(req)
-	if req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
+	if !ok || req.Method != gosip.INVITE || req.To() == nil || tagOf(req.To().Params) != "" {
 		return
 	}
 	req.To().Params.Add("tag", a.openingTag(req))
@@ -65,17 +61,6 @@ func (a *Agent) openingTag(req *gosip.Request) string {
 // opens says that a request's To tag is the one we just gave it.
 func (a *Agent) opens(req *gosip.Request) bool {
 	return req.Method == gosip.INVITE && tagOf(req.To().Params) == a.openingTag(req)
-}
-
-// enter counts a goroutine that sipgo started, so that Close waits for it.
-func (a *Agent) enter() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
-		return false
-	}
-	a.work.Add(1)
-	return true
 }
 
 // drop answers nothing at all.

@@ -131,6 +131,12 @@ func (s *station) open() *talk {
 	return &talk{line: &line{session: session}, ended: make(chan sip.End, 1)}
 }
 
+func (k *talk) offer(trunk parley.Trunk) sip.Media {
+	m := k.line.offer(trunk)
+	m.Address = k.session.Local().Addr()
+	return m
+}
+
 func (k *talk) hooks() sip.Hooks {
 	return sip.Hooks{
 		Media: func(agreed sip.Session) {

@@ -98,7 +98,7 @@ func TestPromiseT4CallsLeaveNothing(t *testing.T) {
 
 // oneCall places a call and says whether it came to talk.
 func oneCall(a, b *station) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), peerPatience)
 	defer cancel()
 	if rand.IntN(10) == 0 { // gives up, at any time from before the INVITE to after the answer
 		time.AfterFunc(time.Duration(rand.IntN(20))*time.Millisecond, cancel)

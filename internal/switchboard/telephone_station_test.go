@@ -28,8 +28,8 @@ import (
 	"parley/internal/sip"
 )
 
-// patience bounds every wait for a peer; nothing in a good run comes near it.
-const patience = 20 * time.Second
+// peerPatience bounds every wait for a peer; nothing in a good run comes near it.
+const peerPatience = 20 * time.Second
 
 // ourTone and theirTone are what the two ends of a call play.
 const (
@@ -117,7 +117,7 @@ func (s *station) trunk() parley.Trunk {
 }
 
 func (s *station) within() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), peerPatience)
 	s.t.Cleanup(cancel)
 	return ctx
 }
@@ -252,7 +252,7 @@ func share(x []int16, hertz float64) float64 {
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, patience, 20*time.Millisecond, what)
+	require.Eventually(t, ok, peerPatience, 20*time.Millisecond, what)
 }
 
 func get[T any](t *testing.T, ch <-chan T, what string) T {
@@ -260,7 +260,7 @@ func get[T any](t *testing.T, ch <-chan T, what string) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(patience):
+	case <-time.After(peerPatience):
 		require.FailNow(t, "no "+what)
 		panic("unreachable")
 	}

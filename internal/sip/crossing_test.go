@@ -44,7 +44,7 @@ func TestPromiseT3(t *testing.T) {
 	})
 	a := start(t, quick())
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 20)
+	slots := make(chan struct{}, sample(6, 20))
 	for i := range n {
 		slots <- struct{}{}
 		all.Go(func() {
@@ -209,7 +209,7 @@ func TestPromiseT2(t *testing.T) {
 	toB.to.Store(&atB)
 	trunk := parley.Trunk{ID: 1, Address: toB.in.LocalAddr().String(), Transport: "udp"}
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 20)
+	slots := make(chan struct{}, sample(6, 20))
 	began := time.Now()
 	for range n {
 		slots <- struct{}{}

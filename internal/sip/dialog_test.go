@@ -326,6 +326,43 @@ func TestForkedAndRepeatedAnswers(t *testing.T) {
 	require.EqualValues(t, 1, a.Counters().ForkedAnswers)
 }
 
+// An ACK may be lost while the next offer is already agreed on: the answer that comes
+// again is an old one, and gets its own ACK.
+func TestAnOldAnswerIsAcknowledgedAgain(t *testing.T) {
+	t.Parallel()
+	a, carrier := start(t, quick()), newPeer(t)
+	calls := make(chan *Call, 1)
+	go func() {
+		c, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", Media: media(5000)})
+		if err == nil {
+			calls <- c
+		}
+	}()
+	first := carrier.request("INVITE")
+	answer, _, err := Answer(bodyOf(first), media(4000))
+	require.NoError(t, err)
+	carrier.answer(first, 200, answer)
+	require.Equal(t, "1 ACK", header(carrier.request("ACK"), "CSeq"))
+	c := get(t, calls)
+	held := make(chan error, 1)
+	go func() {
+		_, err := c.Hold(within(t))
+		held <- err
+	}()
+	second := carrier.request("INVITE")
+	carrier.answer(second, 200, answer)
+	require.Equal(t, "2 ACK", header(carrier.request("ACK"), "CSeq"))
+	require.NoError(t, get(t, held))
+	carrier.answer(first, 200, answer)
+	require.Equal(t, "1 ACK", header(carrier.request("ACK"), "CSeq"))
+	carrier.answer(second, 200, answer)
+	require.Equal(t, "2 ACK", header(carrier.request("ACK"), "CSeq"))
+	require.EqualValues(t, 1, a.Counters().Active)
+	go func() { _ = c.Hangup(within(t)) }()
+	carrier.answer(carrier.request("BYE"), 200, nil)
+	ended(t, c)
+}
+
 func TestRouteSetsAreFollowed(t *testing.T) {
 	t.Parallel()
 	carrier := newPeer(t)

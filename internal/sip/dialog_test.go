@@ -172,10 +172,10 @@ func TestABlindTransferIsFollowed(t *testing.T) {
 func TestSessionTimersRefreshBothWays(t *testing.T) {
 	t.Parallel()
 	s := quick()
-	s.SessionExpires, s.MinSE = 2*time.Second, time.Second
+	s.SessionExpires, s.MinSE = 4*time.Second, time.Second
 	p := connect(t, s, Hooks{}, Hooks{})
 	before := p.b.Counters().Requests
-	// Our refresh is due after one second, the peer's patience ends after two thirds more.
+	// Our refresh is due after two seconds, the peer's patience ends after two thirds more.
 	eventually(t, "three refreshes", func() bool { return p.b.Counters().Requests+p.a.Counters().Requests >= before+3 })
 	require.Zero(t, p.ours.End())
 	require.Zero(t, p.theirs.End())

@@ -368,14 +368,14 @@ func TestBaresipIsBusyOrRings(t *testing.T) {
 	t.Run("we are busy", func(t *testing.T) {
 		t.Parallel()
 		b := startBaresip(t, softphone{})
-		s := newStation(t, "udp", nil, func(_ context.Context, in *sip.Incoming) { _ = in.Refuse(486, 0) })
+		s := newStation(t, "udp", nil, func(_ *station, _ context.Context, in *sip.Incoming) { _ = in.Refuse(486, 0) })
 		b.dial(s, "udp")
 		require.Contains(t, b.await("CALL_CLOSED").Param, "486")
 	})
 	t.Run("it cancels", func(t *testing.T) {
 		t.Parallel()
 		b, gone := startBaresip(t, softphone{}), make(chan error, 1)
-		s := newStation(t, "udp", nil, func(ctx context.Context, in *sip.Incoming) {
+		s := newStation(t, "udp", nil, func(_ *station, ctx context.Context, in *sip.Incoming) {
 			_ = in.Ring()
 			<-ctx.Done()
 			_, err := in.Answer(sip.Media{}, sip.Hooks{})

@@ -43,8 +43,8 @@ type station struct {
 	t      *testing.T
 	agent  *sip.Agent
 	engine *media.Engine
-	take   func(context.Context, *sip.Incoming) // nil answers
-	talks  chan *talk                           // answered incoming calls
+	take   func(*station, context.Context, *sip.Incoming) // nil answers
+	talks  chan *talk                                     // answered incoming calls
 }
 
 // talk is one call of a station.
@@ -57,7 +57,7 @@ type talk struct {
 	ended  chan sip.End
 }
 
-func newStation(t *testing.T, network string, identity *tls.Config, take func(context.Context, *sip.Incoming), more ...func(*sip.Settings)) *station {
+func newStation(t *testing.T, network string, identity *tls.Config, take func(*station, context.Context, *sip.Incoming), more ...func(*sip.Settings)) *station {
 	t.Helper()
 	s := &station{t: t, take: take, talks: make(chan *talk, 64)}
 	var err error
@@ -78,7 +78,7 @@ func newStation(t *testing.T, network string, identity *tls.Config, take func(co
 
 func (s *station) incoming(ctx context.Context, in *sip.Incoming) {
 	if s.take != nil {
-		s.take(ctx, in)
+		s.take(s, ctx, in)
 		return
 	}
 	k := s.open()

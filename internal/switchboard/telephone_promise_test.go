@@ -48,13 +48,23 @@ func TestPromiseT4CallsLeaveNothing(t *testing.T) {
 	n := sample(100, 1000)
 	var answered sync.WaitGroup // calls that the other side still holds
 	var fates atomic.Int64
-	b := newStation(t, "udp", nil, func(b *station, _ context.Context, in *sip.Incoming) {
+	b := newStation(t, "udp", nil, func(b *station, ctx context.Context, in *sip.Incoming) {
 		fate := fates.Add(1) % 10
 		if fate == 0 {
 			_ = in.Refuse(486, 0)
 			return
 		}
 		_ = in.Ring()
+		if fate == 2 { // nobody comes to the telephone
+			wait := time.NewTimer(30 * time.Millisecond)
+			defer wait.Stop()
+			select {
+			case <-ctx.Done():
+			case <-wait.C:
+				_ = in.Refuse(480, 0)
+			}
+			return
+		}
 		k := b.open()
 		defer k.session.Close()
 		call, err := in.Answer(k.offer(in.Trunk), k.hooks())
@@ -99,7 +109,7 @@ func TestPromiseT4CallsLeaveNothing(t *testing.T) {
 func oneCall(a, b *station) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), peerPatience)
 	defer cancel()
-	if rand.IntN(10) == 0 { // gives up, at any time from before the INVITE to after the answer
+	if rand.IntN(4) == 0 { // gives up, at any time from before the INVITE to after the answer
 		time.AfterFunc(time.Duration(rand.IntN(20))*time.Millisecond, cancel)
 	}
 	k, err := a.tryDial(ctx, b.trunk())

@@ -1,0 +1,43 @@
+//go:build speech
+
+package local
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/internal/audio"
+	"parley/internal/converse"
+	"parley/internal/provider/providertest"
+)
+
+func run(t *testing.T, checks []providertest.Check) {
+	t.Helper()
+	for _, c := range checks {
+		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
+	}
+}
+
+func nothing() {}
+
+func TestTheSpeaker(t *testing.T) {
+	p := loaded(t)
+	run(t, providertest.Speaker(providertest.SpeakerRig{
+		Name:      "local",
+		Speaking:  func() (converse.Speaker, func()) { return p.Speaker(), nothing },
+		Stalled:   func() (converse.Speaker, func()) { return busy(p).Speaker(), nothing },
+		Utterance: converse.Utterance{Text: "Good morning, this is Parley.", Language: "en", Rate: audio.Rate8k, Speed: 1},
+	}))
+}
+
+func TestTheTranscriber(t *testing.T) {
+	p := loaded(t)
+	run(t, providertest.Transcriber(providertest.TranscriberRig{
+		Name:    "local",
+		Hearing: func() (converse.Transcriber, func()) { return p.Transcriber(), nothing },
+		Stalled: func() (converse.Transcriber, func()) { return busy(p).Transcriber(), nothing },
+		Options: converse.ListenOptions{Language: "en", Rate: audio.Rate8k},
+		Speech:  telephoned(t, p, "I would like to book a table for two.", "rms"),
+	}))
+}

@@ -1,0 +1,138 @@
+//go:build speech
+
+package local
+
+import (
+	"context"
+	"time"
+
+	"parley/internal/converse"
+)
+
+// ear makes words of one call's sound.
+type ear struct {
+	p       *Provider
+	tube    tube
+	hear    func(converse.Heard)
+	rest    []float32 // too little for a glance
+	segment segment
+
+	draft   string // what the segment was last taken for
+	drafted int    // voiced glances in it then
+	owed    bool   // final words are waited for
+	settled *time.Timer
+}
+
+const (
+	// settle is how long a pause must last until its words are final. The engine
+	// notices pauses that are hardly longer than the gap between two words; a segment
+	// cut there would be heard worse.
+	settle = 200 * time.Millisecond
+	// between is how much more must be said for another interim result.
+	between = 700 * time.Millisecond
+)
+
+// take hears sound, and that the customer paused at its end.
+func (e *ear) take(ctx context.Context, sound []int16, paused bool) error {
+	for _, sample := range e.tube.pass(sound) {
+		e.rest = append(e.rest, float32(sample)/(1<<15))
+		if len(e.rest) < glance {
+			continue
+		}
+		if err := e.look(ctx, e.rest); err != nil {
+			return err
+		}
+		e.rest = e.rest[:0]
+	}
+	switch {
+	case paused:
+		return e.pause(ctx)
+	case e.segment.quiet == 0 && (e.segment.voiced-e.drafted)*glance >= hearingRate.Samples(between):
+		return e.interim(ctx)
+	}
+	return nil
+}
+
+// look finds out whether a glance has speech in it.
+func (e *ear) look(ctx context.Context, samples []float32) error {
+	if err := e.p.glances.take(ctx); err != nil {
+		return err
+	}
+	speech, err := e.segment.hear(samples)
+	e.p.glances.leave()
+	switch {
+	case err != nil:
+		return err
+	case e.segment.over():
+		return e.final(ctx)
+	case speech:
+		e.owed = false // it was no pause
+	}
+	return nil
+}
+
+// pause is told by the engine. Its words are guessed at once and final a moment
+// later, unless the customer goes on.
+func (e *ear) pause(ctx context.Context) error {
+	e.owed = true
+	if !e.segment.spoken() {
+		return e.answer(ctx)
+	}
+	e.settled.Reset(settle)
+	return e.interim(ctx)
+}
+
+// answer gives the final words that somebody waits for, even if there are none.
+func (e *ear) answer(ctx context.Context) error {
+	switch {
+	case !e.owed:
+		return nil
+	case e.segment.spoken():
+		return e.final(ctx)
+	}
+	e.owed = false
+	e.hear(converse.Heard{Final: true})
+	return nil
+}
+
+// interim tells what was said so far, if there is a core for it.
+func (e *ear) interim(ctx context.Context) error {
+	if !e.segment.spoken() || e.segment.voiced == e.drafted || !e.p.work.try() {
+		return nil
+	}
+	err := e.write(ctx)
+	e.p.work.leave()
+	if err == nil {
+		e.hear(converse.Heard{Text: e.draft})
+	}
+	return err
+}
+
+// final ends the segment.
+func (e *ear) final(ctx context.Context) error {
+	if e.segment.spoken() && e.segment.voiced != e.drafted {
+		if err := e.p.work.take(ctx); err != nil {
+			return err
+		}
+		err := e.write(ctx)
+		e.p.work.leave()
+		if err != nil {
+			return err
+		}
+	}
+	text, said := e.draft, e.segment.spoken()
+	e.segment.next()
+	e.draft, e.drafted = "", 0
+	if said || e.owed {
+		e.owed = false
+		e.hear(converse.Heard{Text: text, Final: true})
+	}
+	return nil
+}
+
+// write has the segment transcribed.
+func (e *ear) write(ctx context.Context) (err error) {
+	e.draft, err = e.p.moonshine.words(ctx, e.segment.sound)
+	e.drafted = e.segment.voiced
+	return err
+}

@@ -31,6 +31,8 @@ type simulateCallCmd struct {
 	Callee    string            `default:"00" help:"Who is called: 00 a willing customer, 01 busy, 02 never answers, 03 a number that does not exist, 06 hangs up in the middle of a sentence, 07 says nothing, 08 asks never to be called again."`
 	Variable  map[string]string `help:"A variable of the call: --variable name=Ada."`
 	Record    string            `type:"path" help:"Write a stereo recording (customer left, assistant right) to this file."`
+
+	speechFlags
 }
 
 // fictional begins the numbers of the simulated carrier: a range kept for fiction.
@@ -49,9 +51,14 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	if err != nil {
 		return err
 	}
+	speech, err := s.load()
+	if err != nil {
+		return err
+	}
+	defer speech.close()
 	conversation.Watch = showTurns(c)
 	c.printf("Calling %s%s: %s.\n", fictional, s.Callee, simulator.Callees()[s.Callee].About)
-	result, err := placeSimulated(ctx, fictional+s.Callee, conversation)
+	result, err := placeSimulated(ctx, fictional+s.Callee, conversation, speech)
 	if wrong := errors.Join(ignoreFailure(err), finish()); wrong != nil {
 		return wrong
 	}
@@ -139,12 +146,13 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, number string, call converse.Config) (result converse.Result, err error) {
+func placeSimulated(ctx context.Context, number string, call converse.Config, speech speech) (result converse.Result, err error) {
 	carrier, err := simulator.Start()
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, carrier.Close()) }()
+	speech.equip(carrier, &call)
 	engine, err := media.New(media.Config{})
 	if err != nil {
 		return result, err

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 
 	"parley"
+	"parley/internal/converse"
 	"parley/internal/media"
 	"parley/internal/provider/sandbox"
 	"parley/internal/sip"
@@ -22,11 +23,15 @@ type Carrier struct {
 	agent *sip.Agent
 	media *media.Engine
 	voice *sandbox.Provider
+
+	speaker converse.Speaker // the callees'
+	manner  string           // which of its voices
 }
 
 // Start opens a carrier on loopback.
 func Start() (*Carrier, error) {
 	c := &Carrier{voice: sandbox.New(sandbox.Options{})}
+	c.SpeakWith(c.voice.Speaker(), "tenor")
 	var err error
 	if c.media, err = media.New(media.Config{}); err != nil {
 		return nil, err
@@ -46,6 +51,12 @@ func Start() (*Carrier, error) {
 	// Whoever calls from this machine is its customer.
 	c.agent.SetTrunks([]parley.Trunk{{ID: 1, Address: loopback.String(), Transport: "udp", AllowedInbound: []string{loopback.String()}, CallingFormat: "+e164", MaxChannels: 10_000, CallsPerSecond: 1000}})
 	return c, nil
+}
+
+// SpeakWith gives the callees of the calls to come another voice than the sandbox's.
+// It must render a line in much less than a line takes to say.
+func (c *Carrier) SpeakWith(speaker converse.Speaker, voice string) {
+	c.speaker, c.manner = speaker, voice
 }
 
 // Trunk is how the carrier is reached.

@@ -11,10 +11,11 @@ import (
 	"parley/internal/sip"
 )
 
-// person is a callee on the telephone, with the sandbox's ears and voice.
+// person is a callee on the telephone, with the sandbox's ears.
 type person struct {
-	who   Callee
-	voice converse.Speaker
+	who    Callee
+	voice  converse.Speaker
+	manner string // which of the speaker's voices
 
 	mu     sync.Mutex
 	lines  []string
@@ -40,7 +41,7 @@ func (c *Carrier) live(ctx context.Context, in *sip.Incoming, who Callee) {
 		return
 	}
 	defer session.Close()
-	p := &person{who: who, voice: c.voice.Speaker(), lines: who.lines, frame: make([]int16, audio.Rate8k.FrameSamples())}
+	p := &person{who: who, voice: c.speaker, manner: c.manner, lines: who.lines, frame: make([]int16, audio.Rate8k.FrameSamples())}
 	ears, err := c.voice.Transcriber().Listen(ctx, converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, p.hear)
 	if err != nil {
 		_ = in.Refuse(503, 0)
@@ -109,6 +110,6 @@ func (p *person) next(heard []int16) []int16 {
 
 // say renders a line; the sandbox's voice is quick enough to do so in a frame.
 func (p *person) say(line string) {
-	u := converse.Utterance{Text: line, Voice: "tenor", Language: "en", Rate: audio.Rate8k, Speed: 1}
+	u := converse.Utterance{Text: line, Voice: p.manner, Language: "en", Rate: audio.Rate8k, Speed: 1}
 	_ = p.voice.Speak(context.Background(), u, func(s converse.Sound) { p.speech = append(p.speech, s.Samples...) })
 }

@@ -17,9 +17,10 @@ type ear struct {
 	rest    []float32 // too little for a glance
 	segment segment
 
-	draft   string // what the segment was last taken for
-	drafted int    // voiced glances in it then
-	owed    bool   // final words are waited for
+	draft   string        // what the segment was last taken for
+	drafted int           // voiced glances in it then
+	cost    time.Duration // of the last draft
+	owed    bool          // final words are waited for
 	settled *time.Timer
 }
 
@@ -27,9 +28,11 @@ const (
 	// settle is how long a pause must last until its words are final. The engine
 	// notices pauses that are hardly longer than the gap between two words; a segment
 	// cut there would be heard worse.
-	settle = 200 * time.Millisecond
-	// between is how much more must be said for another interim result.
+	settle = 160 * time.Millisecond
+	// between is how much more must be said for another interim result, and share
+	// how many times longer than it takes: a long segment costs more and more.
 	between = 700 * time.Millisecond
+	share   = 8
 )
 
 // take hears sound, and that the customer paused at its end.
@@ -47,7 +50,7 @@ func (e *ear) take(ctx context.Context, sound []int16, paused bool) error {
 	switch {
 	case paused:
 		return e.pause(ctx)
-	case e.segment.quiet == 0 && (e.segment.voiced-e.drafted)*glance >= hearingRate.Samples(between):
+	case e.segment.quiet == 0 && hearingRate.Duration((e.segment.voiced-e.drafted)*glance) >= max(between, share*e.cost):
 		return e.interim(ctx)
 	}
 	return nil
@@ -71,15 +74,15 @@ func (e *ear) look(ctx context.Context, samples []float32) error {
 	return nil
 }
 
-// pause is told by the engine. Its words are guessed at once and final a moment
-// later, unless the customer goes on.
+// pause is told by the engine. Its words are final a moment later, unless the
+// customer goes on.
 func (e *ear) pause(ctx context.Context) error {
 	e.owed = true
 	if !e.segment.spoken() {
 		return e.answer(ctx)
 	}
 	e.settled.Reset(settle)
-	return e.interim(ctx)
+	return nil
 }
 
 // answer gives the final words that somebody waits for, even if there are none.
@@ -95,9 +98,9 @@ func (e *ear) answer(ctx context.Context) error {
 	return nil
 }
 
-// interim tells what was said so far, if there is a core for it.
+// interim tells what was said so far, if the cores have nothing better to do.
 func (e *ear) interim(ctx context.Context) error {
-	if !e.segment.spoken() || e.segment.voiced == e.drafted || !e.p.work.try() {
+	if !e.p.work.spare() {
 		return nil
 	}
 	err := e.write(ctx)
@@ -132,7 +135,8 @@ func (e *ear) final(ctx context.Context) error {
 
 // write has the segment transcribed.
 func (e *ear) write(ctx context.Context) (err error) {
+	began := time.Now()
 	e.draft, err = e.p.moonshine.words(ctx, e.segment.sound)
-	e.drafted = e.segment.voiced
+	e.drafted, e.cost = e.segment.voiced, time.Since(began)
 	return err
 }

@@ -101,8 +101,11 @@ func (p pool) take(ctx context.Context) error {
 	}
 }
 
-// try takes a place only if one is free.
-func (p pool) try() bool {
+// spare takes a place only if another one stays free.
+func (p pool) spare() bool {
+	if len(p)+1 >= cap(p) {
+		return false
+	}
 	select {
 	case p <- struct{}{}:
 		return true

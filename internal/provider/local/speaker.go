@@ -92,7 +92,7 @@ func clauses(text string) (all []string) {
 			clause = nil
 		}
 	}
-	for _, word := range strings.Fields(pronounceable(text)) {
+	for word := range strings.FieldsSeq(pronounceable(text)) {
 		clause = append(clause, word)
 		if len(clause) >= mostWords || len(clause) >= fewWords && strings.ContainsAny(word[len(word)-1:], ",;:!?") {
 			cut()
@@ -104,7 +104,7 @@ func clauses(text string) (all []string) {
 
 // pronounceable is a text in the letters that flite knows, which are ASCII's.
 func pronounceable(text string) string {
-	text = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`, "–", ", ", "—", ", ", "…", "...").Replace(text)
+	text = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`, " – ", ", ", " — ", ", ", "–", ", ", "—", ", ", "…", "...").Replace(text)
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):

@@ -120,22 +120,17 @@ func (l *listener) listen(ctx context.Context, e *ear) {
 	e.settled = time.NewTimer(settle)
 	defer e.settled.Stop()
 	for ctx.Err() == nil {
-		var err error
+		settled := false
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.settled.C:
-			err = e.answer(ctx)
+			settled = true
 		case <-l.news:
-			for {
-				sound, paused := l.fetch()
-				if len(sound) == 0 && !paused {
-					break
-				}
-				if err = e.take(ctx, sound, paused); err != nil {
-					break
-				}
-			}
+		}
+		err := l.bring(ctx, e)
+		if err == nil && settled { // and what came in the meantime did not begin with a voice
+			err = e.answer(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			err = fmt.Errorf("local transcriber: %w", err)
@@ -144,6 +139,19 @@ func (l *listener) listen(ctx context.Context, e *ear) {
 			l.mu.Unlock()
 			e.hear(converse.Heard{Err: err})
 			return
+		}
+	}
+}
+
+// bring takes everything that was left to the ear.
+func (l *listener) bring(ctx context.Context, e *ear) error {
+	for {
+		sound, paused := l.fetch()
+		if len(sound) == 0 && !paused {
+			return nil
+		}
+		if err := e.take(ctx, sound, paused); err != nil {
+			return err
 		}
 	}
 }

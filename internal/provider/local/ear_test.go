@@ -44,12 +44,15 @@ func TestTheCustomerGoesOn(t *testing.T) {
 	p := loaded(t)
 	e, heard := newEar(t, p)
 	sound := telephoned(t, p, booking, "rms")
-	middle := len(sound) / 2
+	middle, end := len(sound)/2, len(sound)-len(silence(900*time.Millisecond))
 	require.NoError(t, e.take(t.Context(), sound[:middle], true))
 	require.True(t, e.owed)
-	require.NoError(t, e.take(t.Context(), sound[middle:], false))
-	require.Equal(t, []string{"i would like to book a table for two"}, finals(*heard))
+	require.NoError(t, e.take(t.Context(), sound[middle:end], false))
 	require.False(t, e.owed)
+	require.NoError(t, e.answer(t.Context())) // as the timer has it
+	require.Empty(t, finals(*heard))
+	require.NoError(t, e.take(t.Context(), sound[end:], false))
+	require.Equal(t, []string{"i would like to book a table for two"}, finals(*heard))
 }
 
 // A pause that lasts makes what was said final, once.

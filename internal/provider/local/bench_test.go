@@ -42,8 +42,8 @@ func busy(p *Provider) *Provider {
 	return &q
 }
 
-// said is an utterance as sound.
-func said(t testing.TB, p *Provider, u converse.Utterance) (sound []int16) {
+// spoken is an utterance as sound.
+func spoken(t testing.TB, p *Provider, u converse.Utterance) (sound []int16) {
 	t.Helper()
 	require.NoError(t, p.Speaker().Speak(t.Context(), u, func(s converse.Sound) { sound = append(sound, s.Samples...) }))
 	return sound
@@ -57,7 +57,7 @@ func silence(d time.Duration) []int16 { return make([]int16, audio.Rate8k.Sample
 func telephoned(t testing.TB, p *Provider, text, voice string) []int16 {
 	t.Helper()
 	line := silence(time.Second)
-	line = append(line, said(t, p, converse.Utterance{Text: text, Voice: voice, Language: "en", Rate: audio.Rate8k, Speed: 1})...)
+	line = append(line, spoken(t, p, converse.Utterance{Text: text, Voice: voice, Language: "en", Rate: audio.Rate8k, Speed: 1})...)
 	line = append(line, silence(time.Second)...)
 	law := make([]byte, len(line))
 	audio.EncodeMuLaw(law, line)

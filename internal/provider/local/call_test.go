@@ -4,7 +4,10 @@ package local
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"regexp"
 	"testing"
 	"time"
 
@@ -76,12 +79,27 @@ func (r rehearsed) Speak(_ context.Context, u converse.Utterance, emit func(conv
 	return nil
 }
 
+// tried gives a call three chances: it runs in real time, and where other work takes
+// the cores, words come late.
+func tried(t *testing.T, call func() error) {
+	t.Helper()
+	var err error
+	for range 3 {
+		if err = call(); err == nil {
+			return
+		}
+		t.Logf("this call failed: %v", err)
+	}
+	t.Fatal("three calls failed")
+}
+
 // A customer who speaks with flite is understood over real SIP and RTP.
 func TestASimulatedCustomerIsUnderstood(t *testing.T) {
 	p := loaded(t)
+	said := []string{"Yes, of course.", "No, thank you, goodbye."}
 	lines := rehearsed{}
-	for _, line := range []string{"Yes, of course.", "No, thank you, goodbye.", "Goodbye."} {
-		lines[line] = said(t, p, converse.Utterance{Text: line, Voice: "rms", Language: "en", Rate: 8000, Speed: 1})
+	for _, line := range append(said, "Goodbye.") {
+		lines[line] = spoken(t, p, converse.Utterance{Text: line, Voice: "rms", Language: "en", Rate: 8000, Speed: 1})
 	}
 	carrier, err := simulator.Start()
 	require.NoError(t, err)
@@ -91,23 +109,34 @@ func TestASimulatedCustomerIsUnderstood(t *testing.T) {
 	// The simulated customer understands the sandbox's voice alone.
 	voice := converse.Provider[converse.Speaker]{Name: "sandbox", Key: "alto", Use: sandbox.New(sandbox.Options{}).Speaker()}
 	config := assistant(p, parley.Outbound, "Hello, this is Acme. May I ask you something?", voice)
-	result, err := phone.Place(within(t), carrier.Trunk(), "+12025550100", "+12025550180", config)
-	require.NoError(t, err)
-	t.Logf("%s\n%s after %s", result.Transcript, result.EndReason, result.Duration)
-	for _, turn := range result.Turns {
-		if turn.Sender == converse.Bot {
+	tried(t, func() error {
+		result, err := phone.Place(within(t), carrier.Trunk(), "+12025550100", "+12025550180", config)
+		require.NoError(t, err)
+		t.Logf("%s\n%s after %s", result.Transcript, result.EndReason, result.Duration)
+		var heard []string
+		for _, turn := range result.Turns {
+			if turn.Sender == converse.Human {
+				heard = append(heard, turn.Text)
+				continue
+			}
 			t.Logf("answered %v after the end of speech, the words were final after %v", turn.Latency.FirstAudio, turn.Latency.Transcript)
 		}
-	}
-	require.Regexp(t, `Customer: .*(?i:yes).*(?i:course)`, result.Transcript)
-	require.Regexp(t, `Customer: .*(?i:thank you).*(?i:goodbye)`, result.Transcript)
-	require.Equal(t, converse.EndGoodbye, result.EndReason)
+		if len(heard) != len(said) || result.EndReason != converse.EndGoodbye {
+			return fmt.Errorf("the customer said %d things and the call ended by %s", len(heard), result.EndReason)
+		}
+		for i, line := range said {
+			if distance(plainWords(line), plainWords(heard[i])) > 0 {
+				return fmt.Errorf("%q was heard as %q", line, heard[i])
+			}
+		}
+		return nil
+	})
 }
 
 // Two assistants who can only hear and speak English understand each other.
 func TestTwoAssistantsTalk(t *testing.T) {
 	p := loaded(t)
-	answered := make(chan converse.Result, 1)
+	answered := make(chan string, 1)
 	callee := newTelephone(t, func(ctx context.Context, phone *switchboard.Telephone, in *sip.Incoming) {
 		voice := converse.Provider[converse.Speaker]{Name: "local", Key: "rms", Use: p.Speaker()}
 		config := assistant(p, parley.Inbound, "", voice)
@@ -116,25 +145,28 @@ func TestTwoAssistantsTalk(t *testing.T) {
 		if err != nil {
 			t.Errorf("answer: %v", err)
 		}
-		answered <- result
+		answered <- result.Transcript
 	})
 	caller := newTelephone(t, nobody)
 	callee.SIP.SetTrunks([]parley.Trunk{trunkTo(caller)})
 	voice := converse.Provider[converse.Speaker]{Name: "local", Key: "kal16", Use: p.Speaker()}
-	config := assistant(p, parley.Outbound, "What are your opening hours?", voice)
-	ctx, hangUp := context.WithCancel(within(t))
-	defer hangUp()
-	config.Watch = func(e converse.Event) {
-		t.Logf("%5.1f s  %s%s", e.At.Seconds(), e.Hearing, e.Failure)
-		if e.Turn != nil && e.Turn.Sender == converse.Human {
-			hangUp() // the question was answered
+	tried(t, func() error {
+		ctx, hangUp := context.WithCancel(within(t))
+		defer hangUp()
+		config := assistant(p, parley.Outbound, "Good morning, what are your opening hours?", voice)
+		config.Watch = func(e converse.Event) {
+			if e.Turn != nil && e.Turn.Sender == converse.Human {
+				hangUp() // the question was answered
+			}
 		}
-	}
-	called, err := caller.Place(ctx, trunkTo(callee), "+12025550180", "+12025550100", config)
-	require.NoError(t, err)
-	result := <-answered
-	t.Logf("the caller's:\n%s", called.Transcript)
-	t.Logf("the callee's:\n%s", result.Transcript)
-	require.Regexp(t, `Customer: .*(?i:opening hours)`, result.Transcript)
-	require.Regexp(t, `Customer: .*(?i:nine).*(?i:morning)`, called.Transcript)
+		result, err := caller.Place(ctx, trunkTo(callee), "+12025550180", "+12025550100", config)
+		require.NoError(t, err)
+		question, answer := <-answered, result.Transcript
+		t.Logf("the caller's:\n%s", answer)
+		t.Logf("the callee's:\n%s", question)
+		if !regexp.MustCompile(`Customer: .*(?i:opening hours)`).MatchString(question) || !regexp.MustCompile(`Customer: .*(?i:nine in the morning)`).MatchString(answer) {
+			return errors.New("they did not understand each other")
+		}
+		return nil
+	})
 }

@@ -38,6 +38,6 @@ func TestTheTranscriber(t *testing.T) {
 		Hearing: func() (converse.Transcriber, func()) { return p.Transcriber(), nothing },
 		Stalled: func() (converse.Transcriber, func()) { return busy(p).Transcriber(), nothing },
 		Options: converse.ListenOptions{Language: "en", Rate: audio.Rate8k},
-		Speech:  said(t, p, converse.Utterance{Text: "Yes, of course.", Language: "en", Rate: audio.Rate8k, Speed: 1}),
+		Speech:  spoken(t, p, converse.Utterance{Text: "Yes, of course.", Language: "en", Rate: audio.Rate8k, Speed: 1}),
 	}))
 }

@@ -40,7 +40,7 @@ func measure(b *testing.B, sound time.Duration, work func()) {
 
 func BenchmarkMoonshine(b *testing.B) {
 	p := loaded(b)
-	speech := floats(said(b, p, converse.Utterance{Text: booking, Language: "en", Rate: hearingRate, Speed: 1}))
+	speech := floats(spoken(b, p, converse.Utterance{Text: booking, Language: "en", Rate: hearingRate, Speed: 1}))
 	measure(b, hearingRate.Duration(len(speech)), func() {
 		text, err := p.moonshine.words(b.Context(), speech)
 		require.NoError(b, err)
@@ -91,7 +91,7 @@ func BenchmarkFirstSound(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		p := loaded(b)
-		speech := floats(said(b, p, converse.Utterance{Text: booking, Language: "en", Rate: hearingRate, Speed: 1}))
+		speech := floats(spoken(b, p, converse.Utterance{Text: booking, Language: "en", Rate: hearingRate, Speed: 1}))
 		_, err := p.moonshine.words(b.Context(), speech)
 		require.NoError(b, err)
 	}

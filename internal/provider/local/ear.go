@@ -17,9 +17,8 @@ type ear struct {
 	rest    []float32 // too little for a glance
 	segment segment
 
-	draft   string        // what the segment was last taken for
-	drafted int           // voiced glances in it then
-	cost    time.Duration // of the last draft
+	told    int           // voiced glances in the segment at the last interim result
+	cost    time.Duration // of that
 	owed    bool          // final words are waited for
 	settled *time.Timer
 }
@@ -50,7 +49,7 @@ func (e *ear) take(ctx context.Context, sound []int16, paused bool) error {
 	switch {
 	case paused:
 		return e.pause(ctx)
-	case e.segment.quiet == 0 && hearingRate.Duration((e.segment.voiced-e.drafted)*glance) >= max(between, share*e.cost):
+	case e.segment.quiet == 0 && hearingRate.Duration((e.segment.voiced-e.told)*glance) >= max(between, share*e.cost):
 		return e.interim(ctx)
 	}
 	return nil
@@ -103,29 +102,26 @@ func (e *ear) interim(ctx context.Context) error {
 	if !e.p.work.spare() {
 		return nil
 	}
-	err := e.write(ctx)
-	e.p.work.leave()
-	if err == nil {
-		e.hear(converse.Heard{Text: e.draft})
+	defer e.p.work.leave()
+	began := time.Now()
+	text, err := e.p.moonshine.words(ctx, e.segment.sound)
+	if err != nil {
+		return err
 	}
-	return err
+	e.told, e.cost = e.segment.voiced, time.Since(began)
+	e.hear(converse.Heard{Text: text})
+	return nil
 }
 
 // final ends the segment.
 func (e *ear) final(ctx context.Context) error {
-	if e.segment.spoken() && e.segment.voiced != e.drafted {
-		if err := e.p.work.take(ctx); err != nil {
-			return err
-		}
-		err := e.write(ctx)
-		e.p.work.leave()
-		if err != nil {
-			return err
-		}
+	text, err := e.words(ctx)
+	if err != nil {
+		return err
 	}
-	text, said := e.draft, e.segment.spoken()
+	said := e.segment.spoken()
 	e.segment.next()
-	e.draft, e.drafted = "", 0
+	e.told = 0
 	if said || e.owed {
 		e.owed = false
 		e.hear(converse.Heard{Text: text, Final: true})
@@ -133,10 +129,14 @@ func (e *ear) final(ctx context.Context) error {
 	return nil
 }
 
-// write has the segment transcribed.
-func (e *ear) write(ctx context.Context) (err error) {
-	began := time.Now()
-	e.draft, err = e.p.moonshine.words(ctx, e.segment.sound)
-	e.drafted, e.cost = e.segment.voiced, time.Since(began)
-	return err
+// words has the segment transcribed as soon as a core is free. A click has none.
+func (e *ear) words(ctx context.Context) (string, error) {
+	if !e.segment.spoken() {
+		return "", nil
+	}
+	if err := e.p.work.take(ctx); err != nil {
+		return "", err
+	}
+	defer e.p.work.leave()
+	return e.p.moonshine.words(ctx, e.segment.sound)
 }

@@ -97,7 +97,7 @@ func TestInterimWords(t *testing.T) {
 // Who never pauses is written down all the same, in pieces.
 func TestAnEndlessSpeech(t *testing.T) {
 	p := loaded(t)
-	clip := said(t, p, converse.Utterance{Text: "The washing machine makes a strange noise and there is water on the floor.", Voice: "rms", Language: "en", Rate: audio.Rate8k, Speed: 1})
+	clip := spoken(t, p, converse.Utterance{Text: "The washing machine makes a strange noise and there is water on the floor.", Voice: "rms", Language: "en", Rate: audio.Rate8k, Speed: 1})
 	clip = clip[audio.Rate8k.Samples(300*time.Millisecond) : len(clip)-audio.Rate8k.Samples(400*time.Millisecond)]
 	e, heard := newEar(t, p)
 	var length time.Duration

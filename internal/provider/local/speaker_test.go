@@ -29,7 +29,7 @@ func TestClauses(t *testing.T) {
 func TestSpeedIsHonoured(t *testing.T) {
 	p := loaded(t)
 	length := func(speed float64) float64 {
-		return float64(len(said(t, p, converse.Utterance{Text: booking, Language: "en", Rate: audio.Rate8k, Speed: speed})))
+		return float64(len(spoken(t, p, converse.Utterance{Text: booking, Language: "en", Rate: audio.Rate8k, Speed: speed})))
 	}
 	usual := length(1)
 	require.InEpsilon(t, usual, length(0), 0.001)
@@ -41,10 +41,10 @@ func TestSpeedIsHonoured(t *testing.T) {
 func TestRates(t *testing.T) {
 	p := loaded(t)
 	u := converse.Utterance{Text: booking, Voice: "slt", Language: "en", Rate: audio.Rate16k, Speed: 1}
-	plain := said(t, p, u)
+	plain := spoken(t, p, u)
 	for _, rate := range []audio.Rate{audio.Rate8k, audio.Rate24k, audio.Rate48k} {
 		u.Rate = rate
-		sound := said(t, p, u)
+		sound := spoken(t, p, u)
 		require.InDelta(t, audio.Rate16k.Duration(len(plain)).Seconds(), rate.Duration(len(sound)).Seconds(), 0.05)
 		require.InDelta(t, audio.Level(plain), audio.Level(sound), 1.5)
 	}

@@ -33,8 +33,10 @@ type flite struct {
 // older voice that is quicker to make. The first is the easiest to understand.
 var voices = []string{"rms", "slt", "awb", "kal16"}
 
-// speakingRate is that of their sound.
-const speakingRate = audio.Rate16k
+const (
+	speakingRate = audio.Rate16k // of their sound
+	mostMemory   = 2048          // pages, 128 MB; a sentence takes 20
+)
 
 func loadFlite(file string) (*flite, error) {
 	code, err := os.ReadFile(file)
@@ -42,7 +44,7 @@ func loadFlite(file string) (*flite, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	f := &flite{runtime: wazero.NewRuntime(ctx)}
+	f := &flite{runtime: wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(mostMemory))}
 	_, err = wasi.Instantiate(ctx, f.runtime)
 	if err == nil {
 		f.program, err = f.runtime.CompileModule(ctx, code)

@@ -49,13 +49,9 @@ func cacheNames(prefix string) (names []string) {
 // ofEncoder reports whether a place of the memory belongs to what the encoder saw.
 func ofEncoder(i int) bool { return i%4 >= 2 }
 
+// loadMoonshine gives what it has loaded with an error too: it must be closed.
 func loadMoonshine(folder string) (m *moonshine, err error) {
 	m = &moonshine{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.close())
-		}
-	}()
 	if m.vocabulary, err = loadVocabulary(filepath.Join(folder, "vocabulary")); err != nil {
 		return m, err
 	}

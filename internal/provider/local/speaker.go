@@ -77,23 +77,33 @@ func onlyEnglish(language string) error {
 	return nil
 }
 
+// A call that is over waits for the clause being rendered, so one is never long.
 const (
-	fewWords  = 3  // fewer are no clause of their own
-	mostWords = 16 // more are never rendered at once: a call that is over waits for them
+	fewWords    = 3 // fewer are no clause of their own
+	mostWords   = 16
+	mostLetters = 100 // which may have to be spelt one by one
 )
 
 // clauses cuts a sentence where one pauses anyway, so that its beginning is heard
 // while the rest is made.
 func clauses(text string) (all []string) {
 	var clause []string
+	letters := 0
 	cut := func() {
 		if len(clause) > 0 {
 			all = append(all, strings.Join(clause, " "))
-			clause = nil
+			clause, letters = nil, 0
 		}
 	}
 	for word := range strings.FieldsSeq(pronounceable(text)) {
-		clause = append(clause, word)
+		for ; len(word) > mostLetters; word = word[mostLetters:] {
+			cut()
+			all = append(all, word[:mostLetters])
+		}
+		if letters+len(word) > mostLetters {
+			cut()
+		}
+		clause, letters = append(clause, word), letters+len(word)
 		if len(clause) >= mostWords || len(clause) >= fewWords && strings.ContainsAny(word[len(word)-1:], ",;:!?") {
 			cut()
 		}

@@ -3,6 +3,9 @@
 package local
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +24,8 @@ func TestClauses(t *testing.T) {
 		"Café “Zoë” – naïve, isn’t it?":                              {`Cafe "Zoe", naive,`, "isn't it?"},
 		"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen": {
 			"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", "seventeen"},
+		"See " + strings.Repeat("x", 250) + " there.":           {"See", strings.Repeat("x", 100), strings.Repeat("x", 100), strings.Repeat("x", 50) + " there."},
+		strings.Repeat("y", 60) + " " + strings.Repeat("z", 60): {strings.Repeat("y", 60), strings.Repeat("z", 60)},
 	} {
 		require.Equal(t, want, clauses(text), text)
 	}
@@ -93,6 +98,20 @@ func TestTheVocabulary(t *testing.T) {
 		vocabularySize + 5,
 	}))
 	require.Empty(t, v.text([]int64{number["<0xC3>"]}), "half a character")
+}
+
+// Models that cannot be read are an error that says which.
+func TestBrokenModels(t *testing.T) {
+	loaded(t)
+	broken := t.TempDir()
+	for _, name := range []string{"installed", "onnxruntime", "vocabulary", "encoder.onnx"} {
+		content, err := os.ReadFile(filepath.Join(folderOfTests, name))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(broken, name), content, 0o600))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "decoder.onnx"), []byte("?"), 0o600))
+	_, err := New(Options{Folder: broken})
+	require.ErrorContains(t, err, "local: decoder.onnx cannot be loaded")
 }
 
 func TestWithoutModels(t *testing.T) {

@@ -35,6 +35,9 @@ func (s *System) Tidy(ctx context.Context) error {
 	if err := s.ForgetKeys(ctx); err != nil {
 		return err
 	}
+	if err := s.PurgeCampaigns(ctx); err != nil {
+		return err
+	}
 	if s.db.postgres {
 		return nil
 	}

@@ -13,11 +13,11 @@ import (
 	"parley/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+var quiet = slog.New(slog.DiscardHandler)
 
 func newQueue(t *testing.T, db *store.DB) *jobs.Queue {
 	t.Helper()
-	q, err := jobs.New(db, slog.New(slog.DiscardHandler), jobs.Work{})
+	q, err := jobs.New(db, quiet, jobs.Work{})
 	require.NoError(t, err)
 	return q
 }

@@ -74,7 +74,9 @@ func (t *Tenant) Calls(ctx context.Context, f CallFilter) ([]parley.Call, int, e
 	if err != nil || total == 0 {
 		return []parley.Call{}, total, err
 	}
-	calls, err := list(ctx, t.session, scanCall, "SELECT "+callColumns+" FROM calls c WHERE "+where+" ORDER BY c.created_at DESC, c.id DESC LIMIT ? OFFSET ?", append(args, f.Limit, f.Offset)...)
+	// For the casts see Assistants.
+	calls, err := list(ctx, t.session, scanCall,
+		"SELECT "+callColumns+" FROM calls c WHERE "+where+" ORDER BY c.created_at DESC, c.id DESC LIMIT CAST(? AS BIGINT) OFFSET CAST(? AS BIGINT)", append(args, f.Limit, f.Offset)...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -272,6 +274,10 @@ func (t *Tenant) RequestHangup(ctx context.Context, id parley.ID) (*parley.Call,
 // outcome: Remember must follow.
 func (t *Tenant) Remembered(ctx context.Context, key string, request []byte) (answer string, err error) {
 	hash := sha256.Sum256(request)
+	// One that has had its day is gone, tidied up or not.
+	if _, err := t.exec(ctx, "DELETE FROM idempotency_keys WHERE user_id = ? AND key = ? AND created_at < ?", t.user, key, now().Add(-rememberFor).UnixMicro()); err != nil {
+		return "", err
+	}
 	result, err := t.exec(ctx, "INSERT INTO idempotency_keys (user_id, key, request, answer, created_at) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING", t.user, key, hash[:], now().UnixMicro())
 	if err != nil {
 		return "", err

@@ -52,6 +52,7 @@ CREATE TABLE calls (
 );
 CREATE INDEX calls_user ON calls (user_id, created_at, id);
 CREATE INDEX calls_user_status ON calls (user_id, status, created_at, id);
+CREATE INDEX calls_user_type ON calls (user_id, type, created_at, id);
 CREATE INDEX calls_user_number ON calls (user_id, client_phone_number, created_at, id);
 CREATE INDEX calls_user_assistant ON calls (user_id, assistant_id, created_at, id);
 CREATE INDEX calls_user_campaign ON calls (user_id, campaign_id, created_at, id) WHERE campaign_id IS NOT NULL;

@@ -2,6 +2,7 @@ package parley
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -201,12 +202,20 @@ func (m Money) Float() float64 { return float64(m) / 1e6 }
 // MarshalJSON writes a number.
 func (m Money) MarshalJSON() ([]byte, error) { return json.Marshal(m.Float()) }
 
+// maxAmount is far from where millionths would overflow, also a thousandfold.
+const maxAmount = 1e9
+
 // UnmarshalJSON reads a number.
 func (m *Money) UnmarshalJSON(raw []byte) error {
 	var amount float64
-	err := json.Unmarshal(raw, &amount)
+	if err := json.Unmarshal(raw, &amount); err != nil {
+		return err
+	}
+	if math.Abs(amount) > maxAmount {
+		return fmt.Errorf("the amount %g is too large", amount)
+	}
 	*m = NewMoney(amount)
-	return err
+	return nil
 }
 
 // money is the place of an amount that the record shows as a number.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"parley"
 	"parley/internal/api"
+	"parley/internal/jobs"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -30,19 +33,31 @@ type service struct {
 	handler http.Handler
 	log     *bytes.Buffer
 	token   string
-	odd     bool // its requests are not meant to fit the document
+	header  http.Header // sent besides
+	odd     bool        // its requests are not meant to fit the document
+
+	recordings store.Recordings
 }
 
 // newService has one user, whose token its requests carry.
 func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
 	t.Helper()
-	config := api.Config{Version: "test"}
+	s := serve(t, db, change...)
+	_, s.token = storetest.User(t, db, "owner@example.com")
+	return s
+}
+
+// serve has no user yet.
+func serve(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
+	t.Helper()
+	queue, err := jobs.New(db, slog.New(slog.DiscardHandler), jobs.Work{}) // not started: calls stay where they are
+	require.NoError(t, err)
+	config := api.Config{Version: "test", Queue: queue, Carriers: parley.Carriers{Simulated: true}, Recordings: store.Recordings(t.TempDir())}
 	for _, c := range change {
 		c(&config)
 	}
-	s := &service{t: t, db: db, log: &bytes.Buffer{}}
+	s := &service{t: t, db: db, log: &bytes.Buffer{}, recordings: config.Recordings}
 	s.handler = api.New(config, db, slog.New(slog.NewTextHandler(s.log, nil)), prometheus.NewRegistry())
-	_, s.token = storetest.User(t, db, "owner@example.com")
 	return s
 }
 
@@ -68,6 +83,7 @@ func (s *service) call(method, path, body string) answer {
 	if s.token != "" {
 		request.Header.Set("Authorization", "Bearer "+s.token)
 	}
+	maps.Copy(request.Header, s.header)
 	recorder := httptest.NewRecorder()
 	s.handler.ServeHTTP(recorder, request)
 	result := recorder.Result()

@@ -23,12 +23,16 @@ var idIn = map[string]string{
 	"/user/assistant/{id}":                "assistant",
 	"/user/phone-numbers/{id}":            "phone number",
 	"/user/phone-numbers/sip-trunks/{id}": "trunk",
+	"/user/calls/{id}":                    "call",
+	"/user/calls/{id}/hangup":             "call",
+	"/user/calls/{id}/events":             "call",
 }
 
 // idFields says which resource's id stands in a field of a body or query.
 var idFields = map[string]string{
 	"assistant_id": "assistant", "tool_ids": "tool", "phone_number_id": "phone number", "voice_id": "voice", "sip_trunk_id": "trunk",
 	"language_id": "everybody's", "llm_model_id": "everybody's", "knowledgebase_id": "nobody's yet", "tools": "tool",
+	"campaign_id": "nobody's yet",
 }
 
 // possessions is one of each of the victim's resources.
@@ -54,6 +58,8 @@ func possessions(t testing.TB, s *service) map[string]parley.ID {
 	}
 	own["phone number"] = idOf("/user/phone-numbers", fmt.Sprintf(`{"phone_number":"+12025550180","type_label":"SIP","sip_trunk_id":%d}`, own["trunk"]))
 	own["assistant"] = idOf("/user/assistant", anAssistant(fmt.Sprintf(`"tool_ids":[%d],"voice_id":%d,"phone_number_id":%d`, own["tool"], own["voice"], own["phone number"])))
+	made := s.want(200, "POST", "/user/make_call", fmt.Sprintf(`{"phone_number":"+12025550100","assistant_id":%d}`, own["assistant"])).object(t)
+	own["call"] = parley.ID(made["call_id"].(float64))
 	return own
 }
 
@@ -108,12 +114,19 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 			{"POST", "/user/assistants/disable-webhook", `{"assistant_id":%d}`, "assistant"},
 			{"POST", "/user/assistants/enable-inbound-webhook", `{"assistant_id":"%d","webhook_url":"https://x.example"}`, "assistant"},
 			{"POST", "/user/assistants/disable-inbound-webhook", `{"assistant_id":%d}`, "assistant"},
+			{"POST", "/user/make_call", `{"phone_number":"+12025550100","assistant_id":%d}`, "assistant"},
 		} {
 			foreign := attacker.call(position.method, position.path, fmt.Sprintf(position.body, own[position.kind]))
 			none := attacker.call(position.method, position.path, fmt.Sprintf(position.body, unknown))
 			require.Equal(t, none.body, foreign.body, "%+v", position)
 			require.Equal(t, none.status, foreign.status)
 			require.GreaterOrEqual(t, foreign.status, 400, "%+v", position)
+		}
+		// Filters find nothing of another's.
+		for _, filter := range []string{"", "?phone_number=%2B12025550100", "?status=initiated", fmt.Sprintf("?assistant_id=%d", own["assistant"])} {
+			found := attacker.want(200, "GET", "/user/calls"+filter, "").object(t)
+			require.Empty(t, found["data"])
+			require.Zero(t, found["total"])
 		}
 		// The same number may be a line of both: whether it is another's stays unknown.
 		attacker.want(201, "POST", "/user/phone-numbers", `{"phone_number":"+12025550180","type_label":"SIP"}`)

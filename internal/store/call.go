@@ -170,6 +170,9 @@ func (t *Tenant) Load(ctx context.Context, at time.Time) (load parley.Load, err 
 // CreateCall adds a call. An inbound one is held by a node from the start; an outbound
 // one by nobody, until a node claims it.
 func (t *Tenant) CreateCall(ctx context.Context, c *parley.Call, node string) error {
+	if c.Variables == nil {
+		c.Variables = parley.Object{}
+	}
 	variables, err := json.Marshal(c.Variables)
 	if err != nil {
 		return err

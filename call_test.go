@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math"
 	"slices"
 	"strconv"
 	"testing"
@@ -91,7 +90,7 @@ func TestCallRecords(t *testing.T) {
 	full.CampaignName, full.CampaignID, full.LeadID, full.EndReason, full.EndedBy, full.RecordingURL, full.Failure = &name, &campaign, &lead, &reason, &by, &link, &failure
 	full.AnsweredAt, full.EndedAt, full.CarrierCost, full.TotalCost = &made, &made, 14_000, 15_000
 	full.WebhookResponse = &parley.WebhookResponse{Status: 200, Body: map[string]any{"ok": true}, DeliveredAt: "2026-03-01T12:00:00Z"}
-	full.Quality = &parley.Quality{PacketsSent: math.MaxUint64, JitterMS: 1.5}
+	full.Quality = &parley.Quality{PacketsSent: 5, JitterMS: 1.5}
 	full.Turns = []parley.Turn{{Text: "Hello.", Sender: "bot", EndedMS: 900}}
 	full.Timeline = []parley.CallEvent{{At: made, Event: parley.EventSIP, Detail: parley.Object{"status": 180}}}
 	text, err = parley.CallForm.AppendRecord(nil, &full)
@@ -99,7 +98,7 @@ func TestCallRecords(t *testing.T) {
 	for _, part := range []string{
 		`"campaign_name":"Spring"`, `"campaign_id":3,"lead_id":9`, `"end_reason":"model_failed","fault":"provider","failure":"it said no"`, `"recording_url":"https://x.example/1.wav"`,
 		`"carrier_cost":0.014,"total_cost":0.015`, `"answered_at":"2026-03-01 12:00:00"`, `"webhook_response":{"status":200,"body":{"ok":true},"delivered_at":"2026-03-01T12:00:00Z"}`,
-		`"packets_sent":9223372036854775807`, `"transcript_turns":[{"text":"Hello.","sender":"bot","timestamp":"","started_ms":0,"ended_ms":900,"interrupted":false,"latency":{"transcript_ms":0,`,
+		`"packets_sent":5,`, `"transcript_turns":[{"text":"Hello.","sender":"bot","timestamp":"","started_ms":0,"ended_ms":900,"interrupted":false,"latency":{"transcript_ms":0,`,
 		`"timeline":[{"at":"2026-03-01T12:00:00.000000Z","event":"sip","detail":{"status":180}}]`,
 	} {
 		require.Contains(t, string(text), part)

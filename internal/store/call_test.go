@@ -46,16 +46,19 @@ func (d *desk) call(node string, change ...func(*parley.Call)) *parley.Call {
 	return c
 }
 
-// at moves a call to the time it is to have been made at, as the count of its day is.
+// at moves a call to the time it is to have been made at: it is counted there as a new one is.
 func (d *desk) at(c *parley.Call, when time.Time) {
 	d.t.Helper()
-	const day = int64(24 * time.Hour / time.Microsecond)
 	for _, statement := range []string{
-		fmt.Sprintf("UPDATE call_counts SET n = n - 1 WHERE user_id = %d AND day = %d", d.user, c.CreatedAt.UnixMicro()/day),
-		fmt.Sprintf("INSERT INTO call_counts (user_id, day, n) VALUES (%d, %d, 1) ON CONFLICT (user_id, day) DO UPDATE SET n = call_counts.n + 1", d.user, when.UnixMicro()/day),
-		fmt.Sprintf("UPDATE calls SET created_at = %d WHERE id = %d", when.UnixMicro(), c.ID),
+		"DELETE FROM call_events WHERE call_id = %[1]d",
+		"CREATE TABLE moved AS SELECT * FROM calls WHERE id = %[1]d",
+		"UPDATE moved SET created_at = %[2]d",
+		"DELETE FROM calls WHERE id = %[1]d",
+		"INSERT INTO calls SELECT * FROM moved",
+		"DROP TABLE moved",
+		`INSERT INTO call_events (call_id, at, event, detail) VALUES (%[1]d, %[2]d, 'status', '{}')`,
 	} {
-		_, err := d.db.SQL().Exec(statement)
+		_, err := d.db.SQL().Exec(fmt.Sprintf(statement+" -- %[1]d %[2]d", c.ID, when.UnixMicro()))
 		require.NoError(d.t, err)
 	}
 }
@@ -241,6 +244,24 @@ func TestCallFilters(t *testing.T) {
 		_, total, err = other.tenant.Calls(t.Context(), store.CallFilter{Limit: 1})
 		require.NoError(t, err)
 		require.Equal(t, 1, total)
+		// And what has come to an end.
+		for status, from := range map[parley.CallStatus]parley.CallStatus{parley.CallBusy: parley.CallInitiated, parley.CallCompleted: parley.CallEnded} {
+			c := other.call("", func(c *parley.Call) { c.Status = from })
+			before := total
+			if status == parley.CallBusy {
+				c.Status = status
+				require.NoError(t, db.System().EndCall(t.Context(), "", c))
+			} else {
+				_, err = db.System().CompleteCall(t.Context(), c)
+				require.NoError(t, err)
+			}
+			_, after, err := other.tenant.Calls(t.Context(), store.CallFilter{Limit: 1, Status: string(status)})
+			require.NoError(t, err)
+			require.Equal(t, 1, after)
+			_, total, err = other.tenant.Calls(t.Context(), store.CallFilter{Limit: 1})
+			require.NoError(t, err)
+			require.Equal(t, before+1, total)
+		}
 	})
 }
 

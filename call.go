@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -137,18 +138,18 @@ type Latency struct {
 
 // Transcript writes turns as a call's record shows them: a line an utterance.
 func Transcript(turns []Turn) string {
-	text := ""
+	var text strings.Builder
 	for i, t := range turns {
 		if i > 0 {
-			text += "\n"
+			text.WriteByte('\n')
 		}
 		if t.Sender == "bot" {
-			text += "AI: " + t.Text
+			text.WriteString("AI: " + t.Text)
 		} else {
-			text += "Customer: " + t.Text
+			text.WriteString("Customer: " + t.Text)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // CallEvent is a step of a call: of its timeline, or a turn for whoever listens live.
@@ -326,7 +327,7 @@ var qualityForm = Form[Quality]{
 }
 
 func count(n uint64) *int64 {
-	whole := int64(min(n, math.MaxInt64)) //nolint:gosec // bounded in the line above
+	whole := int64(min(n, math.MaxInt64))
 	return &whole
 }
 

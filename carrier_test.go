@@ -20,7 +20,7 @@ func TestFictionalNumbers(t *testing.T) {
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	trunk := parley.ID(7)
-	const real, fiction = "+493012345678", "+12025550100"
+	const ordinary, fiction = "+493012345678", "+12025550100"
 	for _, c := range []struct {
 		carriers parley.Carriers
 		number   string
@@ -28,18 +28,18 @@ func TestRoutes(t *testing.T) {
 		others   bool
 		carrier  parley.Carrier // "" is a refusal
 	}{
-		{parley.Carriers{Simulated: true}, real, nil, false, parley.CarrierSimulated},
-		{parley.Carriers{Simulated: true}, real, &trunk, true, parley.CarrierTrunk},
+		{parley.Carriers{Simulated: true}, ordinary, nil, false, parley.CarrierSimulated},
+		{parley.Carriers{Simulated: true}, ordinary, &trunk, true, parley.CarrierTrunk},
 		{parley.Carriers{Simulated: true}, fiction, &trunk, true, parley.CarrierSimulated},
-		{parley.Carriers{Simulated: true}, real, nil, true, ""}, // nobody is to believe that it rang
+		{parley.Carriers{Simulated: true}, ordinary, nil, true, ""}, // nobody is to believe that it rang
 		{parley.Carriers{Simulated: true}, fiction, nil, true, parley.CarrierSimulated},
-		{parley.Carriers{Simulated: true, Default: true}, real, nil, true, parley.CarrierDefault},
-		{parley.Carriers{Simulated: true, Default: true}, real, &trunk, true, parley.CarrierTrunk},
+		{parley.Carriers{Simulated: true, Default: true}, ordinary, nil, true, parley.CarrierDefault},
+		{parley.Carriers{Simulated: true, Default: true}, ordinary, &trunk, true, parley.CarrierTrunk},
 		{parley.Carriers{Simulated: true, Default: true}, fiction, nil, false, parley.CarrierSimulated},
 		{parley.Carriers{Default: true}, fiction, nil, false, parley.CarrierDefault},
 		{parley.Carriers{}, fiction, &trunk, true, parley.CarrierTrunk},
-		{parley.Carriers{}, real, nil, false, ""},
-		{parley.Carriers{}, real, nil, true, ""},
+		{parley.Carriers{}, ordinary, nil, false, ""},
+		{parley.Carriers{}, ordinary, nil, true, ""},
 	} {
 		carrier, id, err := c.carriers.Route(c.number, c.trunk, c.others)
 		require.Equal(t, c.carrier, carrier, "%+v", c)

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -286,9 +287,7 @@ func (s *service) at(n int, method, path, body string) []answer {
 		wait.Go(func() {
 			request := httptest.NewRequest(method, "/api"+path, strings.NewReader(body))
 			request.Header.Set("Authorization", "Bearer "+s.token)
-			for name, values := range s.header {
-				request.Header[name] = values
-			}
+			maps.Copy(request.Header, s.header)
 			recorder := httptest.NewRecorder()
 			<-start
 			s.handler.ServeHTTP(recorder, request)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -223,12 +222,12 @@ func TestPromiseQ5ABigTenantDoesNotStarveASmallOne(t *testing.T) {
 				}
 			}
 			mu.Unlock()
-			time.Sleep(20 * time.Millisecond) // as long as a claim takes on a busy machine
+			time.Sleep(100 * time.Millisecond) // the others wait for three seconds at least
 			_, err := db.System().ClaimCall(ctx, id, "node")
 			return err
 		}})
 		require.NoError(t, err)
-		for range figure(30, 100) {
+		for range figure(6, 100) {
 			require.NoError(t, db.Tenant(big.ID).Tx(t.Context(), func(tx *store.Tenant) error { return dialMany(t.Context(), tx, q, 100) }))
 		}
 		require.NoError(t, q.Start(t.Context()))
@@ -248,7 +247,7 @@ func TestPromiseQ5ABigTenantDoesNotStarveASmallOne(t *testing.T) {
 		slices.Sort(waited)
 		t.Logf("the longest wait: %s", waited[few-1])
 		require.LessOrEqual(t, waited[few-1], 2*time.Second)
-		require.Greater(t, number(t, db, "SELECT COUNT(*) FROM calls WHERE dialed_at IS NULL"), int64(0), "the big account still waits")
+		require.Positive(t, number(t, db, "SELECT COUNT(*) FROM calls WHERE dialed_at IS NULL"), "the big account still waits")
 	})
 }
 
@@ -383,7 +382,7 @@ func throughput(t testing.TB, db *store.DB, length time.Duration) float64 {
 		require.NoError(t, db.System().Tx(t.Context(), func(s *store.System) error {
 			for range 50 {
 				inserted++
-				if err := q.Finish(t.Context(), s, parley.ID(inserted)); err != nil {
+				if err := q.Finish(t.Context(), s, inserted); err != nil {
 					return err
 				}
 			}
@@ -421,13 +420,27 @@ func pickUp(t testing.TB, db *store.DB, length time.Duration) time.Duration {
 	return waits[len(waits)*99/100]
 }
 
+// The more an account has under way, the further its next call stands back.
 func TestRanksAreFourAndGrow(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		user := furnish(t, db)
 		q := newQueue(t, db)
-		require.NoError(t, db.Tenant(user.ID).Tx(t.Context(), func(tx *store.Tenant) error { return dialMany(t.Context(), tx, q, 1003) }))
-		for at, priority := range map[int]int64{1: 1, 10: 1, 11: 2, 100: 2, 101: 3, 1000: 3, 1001: 4, 1003: 4} {
-			require.Equal(t, priority, number(t, db, fmt.Sprintf("SELECT priority FROM river_job WHERE kind = 'dial' ORDER BY id LIMIT 1 OFFSET %d", at-1)), "job %d", at)
-		}
+		dialled := []int{1, 10, 11, 100, 101, 1000, 1001}
+		require.NoError(t, db.Tenant(user.ID).Tx(t.Context(), func(tx *store.Tenant) error {
+			for n := range 1001 {
+				call := &parley.Call{AssistantID: 1, AssistantName: "a", Type: parley.Outbound, Status: parley.CallInitiated, CustomerNumber: "+12025550100", Carrier: parley.CarrierSimulated}
+				if err := tx.CreateCall(t.Context(), call, ""); err != nil {
+					return err
+				}
+				if !slices.Contains(dialled, n+1) {
+					continue
+				}
+				if err := q.Dial(t.Context(), tx.System(), call.ID); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		require.Equal(t, []int64{1, 1, 2, 2, 3, 3, 4}, ids(t, db.SQL(), "SELECT priority FROM river_job WHERE kind = 'dial' ORDER BY id"))
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"parley"
 )
 
 // SQLTx is the transaction under way, for the job queue, whose jobs commit with the rows
@@ -18,6 +20,12 @@ func (s *System) returnJobs(ctx context.Context, node string) error {
 	}
 	_, err := s.exec(ctx, "UPDATE river_job SET state = 'available', scheduled_at = ? WHERE state = 'running' AND "+last+" = ?", at, node)
 	return err
+}
+
+// UnderWay is how many calls the owner of a call has under way, that one included;
+// where it is more than a thousand it is not counted further.
+func (s *System) UnderWay(ctx context.Context, call parley.ID) (int64, error) {
+	return s.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM calls WHERE user_id = (SELECT user_id FROM calls WHERE id = ?) AND "+live+" LIMIT 1001) AS found", call)
 }
 
 // OverdueJobs counts the jobs that were due before a time and still wait.

@@ -202,7 +202,7 @@ func TestPromiseA7NoListReadsWholeTables(t *testing.T) {
 		"SELECT COUNT(*) FROM calls WHERE user_id = 1 AND status IN ('initiated', 'ringing', 'in-progress')",
 	} {
 		plan := explain(t, db.SQL(), query)
-		if strings.Contains(query, "deleted_at IS NOT NULL") || strings.Contains(query, "'in-progress'") {
+		if strings.Contains(query, "FROM campaigns WHERE status") || strings.Contains(query, "deleted_at IS NOT NULL") {
 			require.Contains(t, plan, "INDEX campaigns_", "%s\n%s", query, plan) // an index of nothing else
 			continue
 		}

@@ -113,6 +113,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
 		Dial: board.Dial, Finish: board.Finish, Deliver: notifier.Deliver, Conclude: board.Bury,
+		DialDied: board.DialDied, FinishDied: board.FinishDied,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 	})
 	if err != nil {

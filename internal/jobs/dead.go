@@ -67,19 +67,29 @@ func (q *Queue) Retry(ctx context.Context, id int64) error {
 }
 
 // HandleError notes that a job failed.
-func (q *Queue) HandleError(_ context.Context, j *rivertype.JobRow, err error) *river.ErrorHandlerResult {
-	return q.failed(j, "error", err)
+func (q *Queue) HandleError(ctx context.Context, j *rivertype.JobRow, err error) *river.ErrorHandlerResult {
+	return q.failed(ctx, j, "error", err)
 }
 
 // HandlePanic notes that a job panicked. It counts as any other failure.
-func (q *Queue) HandlePanic(_ context.Context, j *rivertype.JobRow, panicked any, trace string) *river.ErrorHandlerResult {
-	return q.failed(j, "panic", panicked, "stack", trace)
+func (q *Queue) HandlePanic(ctx context.Context, j *rivertype.JobRow, panicked any, trace string) *river.ErrorHandlerResult {
+	return q.failed(ctx, j, "panic", panicked, "stack", trace)
 }
 
-// failed speaks up when a job is dead; until then River says what happens.
-func (q *Queue) failed(j *rivertype.JobRow, why ...any) *river.ErrorHandlerResult {
-	if j.Attempt >= j.MaxAttempts {
-		q.log.Error("a job is dead: parley jobs retry tries it once more", append([]any{"job", j.ID, "kind", j.Kind}, why...)...)
+// failed speaks up when a job is dead, and has what it was about let go; until then River
+// says what happens.
+func (q *Queue) failed(ctx context.Context, j *rivertype.JobRow, why ...any) *river.ErrorHandlerResult {
+	if j.Attempt < j.MaxAttempts {
+		return nil
+	}
+	q.log.Error("a job is dead: parley jobs retry tries it once more", append([]any{"job", j.ID, "kind", j.Kind}, why...)...)
+	giveUp := map[string]Do{dialling{}.kind(): q.work.DialDied, finishing{}.kind(): q.work.FinishDied}[j.Kind]
+	var args job[dialling] // all kinds hold a row and nothing else
+	if giveUp == nil || json.Unmarshal(j.EncodedArgs, &args) != nil {
+		return nil
+	}
+	if err := giveUp(context.WithoutCancel(ctx), args.Row); err != nil {
+		q.log.Error("what a dead job was about could not be let go", "job", j.ID, "kind", j.Kind, "error", err)
 	}
 	return nil
 }

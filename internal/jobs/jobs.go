@@ -36,6 +36,10 @@ type Work struct {
 	Finish  Do // what follows a conversation: evaluation, costs, notification
 	Deliver Do // one attempt of a webhook delivery
 
+	// DialDied and FinishDied are told of a call whose job failed for good, so that it does
+	// not stay under way for ever.
+	DialDied, FinishDied Do
+
 	// Conclude ends a call whose node has died, in the transaction that takes it from it.
 	Conclude func(context.Context, *store.System, *parley.Call) error
 	// Lost is told that this node was taken for dead: what it held is not its own any more.

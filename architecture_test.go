@@ -29,6 +29,7 @@ var mayImport = map[string][]string{
 	"parley/internal/switchboard":     {"parley/internal/store", "parley/internal/jobs", "parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio"},
 	"parley/internal/simulator":       {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio", "parley/internal/provider"},
 	"parley/internal/dialer":          {},
+	"parley/internal/egress":          {},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 
@@ -38,7 +39,8 @@ var only = map[string][]string{
 	"modernc.org/sqlite":          {"parley/internal/store", "parley/cmd/parley"},
 	"github.com/pressly/goose":    {"parley/internal/store"},
 	"github.com/riverqueue/river": {"parley/internal/jobs", "parley/internal/store"},
-	"net/http":                    {"parley/internal/api", "parley/cmd/parley", "parley/internal/provider"},
+	"net/http":                    {"parley/internal/api", "parley/cmd/parley", "parley/internal/provider", "parley/internal/egress"},
+	"code.dny.dev/ssrf":           {"parley/internal/egress"},
 	"database/sql":                {"parley/internal/store", "parley/internal/jobs", "parley/cmd/parley"},
 	"testing":                     {"parley/internal/store/storetest"},
 }

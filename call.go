@@ -25,6 +25,7 @@ type Call struct {
 	Carrier         Carrier
 	TrunkID         *ID // of CarrierTrunk
 	Variables       Object
+	Input           Object // the variables it began with
 	Evaluation      Object
 	WebhookResponse *WebhookResponse
 	Transcript      string

@@ -146,8 +146,14 @@ func distinct(errs *FieldErrors, list string, params []Param) {
 
 var placeholder = regexp.MustCompile(`\{\{?\s*[A-Za-z_][A-Za-z0-9_.]*\s*\}?\}`)
 
-// endpoint checks a tool's address, which may hold {param} and {{variable}}.
-func endpoint(s string) string { return URL(placeholder.ReplaceAllString(s, "x")) }
+// endpoint checks a tool's address, which may hold {param} and {{variable}}. A
+// {param} is what somebody said on the telephone: it must not choose the host.
+func endpoint(s string) string {
+	if place.MatchString(RenderFunc(splitEndpoint(s).authority, func(string) string { return "x" })) {
+		return "must hold {param} in its path or query only."
+	}
+	return URL(placeholder.ReplaceAllString(s, "x"))
+}
 
 // URL checks an http or https address.
 func URL(s string) string {
@@ -175,7 +181,7 @@ func headerName(s string) string {
 		return "must be a valid HTTP header name."
 	}
 	switch strings.ToLower(s) {
-	case "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive":
+	case "connection", "content-length", "host", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive":
 		return "must not be a header that frames the request."
 	}
 	return ""

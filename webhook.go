@@ -1,6 +1,9 @@
 package parley
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // WebhookSwitch is a request to turn one of an assistant's webhooks on or off.
 type WebhookSwitch struct {
@@ -24,4 +27,23 @@ func ReadWebhookSwitch(form Form[WebhookSwitch], in Input) (WebhookSwitch, error
 	var s WebhookSwitch
 	_, errs := form.Create(in, &s)
 	return s, invalid(errs, DataInvalid)
+}
+
+// WebhookVariables reads what an inbound webhook answered: an object of variables, or
+// one that holds them under "variables". Anything else, and what could not be kept
+// with the call, is no answer.
+func WebhookVariables(answer []byte) (variables Object, ok bool) {
+	if !json.Valid(answer) || json.Unmarshal(answer, &variables) != nil || variables == nil {
+		return nil, false
+	}
+	if inner, nested := variables["variables"]; nested {
+		if list, isList := inner.([]any); isList && len(list) == 0 {
+			inner = map[string]any{} // some languages write an empty object so
+		}
+		if variables, ok = inner.(map[string]any); !ok {
+			return nil, false
+		}
+	}
+	_, wrong := unkept(map[string]any(variables))
+	return variables, wrong == ""
 }

@@ -65,13 +65,7 @@ type Provider[T any] struct {
 }
 
 // Facts are what is known of a call before it begins.
-type Facts struct {
-	CallID         string
-	CustomerPhone  string
-	AssistantPhone string
-	Direction      parley.Direction
-	Variables      map[string]any
-}
+type Facts = parley.CallFacts
 
 // Line is the telephone as the engine sees it. Every method is called from the
 // conversation's own goroutine but Transfer, and none may block but Transfer.

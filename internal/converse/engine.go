@@ -239,7 +239,7 @@ func (c *Conversation) frame(in []int16) {
 
 // prepare runs while the telephone rings.
 func (c *Conversation) prepare() {
-	c.values = variables(&c.cfg.Assistant, c.cfg.Call, c.start)
+	c.values = c.cfg.Call.Values(&c.cfg.Assistant, c.start)
 	c.ear.endpointing = newEndpointing(&c.cfg.Assistant, c.language)
 	c.ear.need = interruptSpeech(c.cfg.Assistant.InterruptSensitivity)
 	c.machine.init(c.language, c.cfg.Call.Direction)

@@ -43,7 +43,7 @@ func Evaluate(ctx context.Context, a *parley.Assistant, r *Result, models []Prov
 	var m meter
 	err := evaluate(ctx, prompt, models, &m, func(object map[string]any) {
 		for _, p := range a.PostCallSchema {
-			if v, err := typedAs(p.Type, object[p.Name]); err == nil && object[p.Name] != nil {
+			if v, ok := parley.TypedAs(p.Type, object[p.Name]); ok {
 				e.Values[p.Name] = v
 			}
 		}

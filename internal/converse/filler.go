@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"parley"
 )
 
 const (
@@ -57,7 +59,7 @@ func (c *Conversation) filler() string {
 	if len(list) == 0 {
 		return ""
 	}
-	return render(list[c.tools.turn%len(list)], c.values)
+	return parley.Render(list[c.tools.turn%len(list)], c.values)
 }
 
 // sayFiller bridges a slow model or tool.

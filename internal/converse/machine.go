@@ -214,10 +214,10 @@ func (c *Conversation) beeped() {
 // leaveMessage says the initial message onto the machine, with a number to call
 // back, and ends the call.
 func (c *Conversation) leaveMessage() {
-	text := render(c.cfg.Assistant.InitialMessage, c.values)
+	text := parley.Render(c.cfg.Assistant.InitialMessage, c.values)
 	number := c.cfg.Call.AssistantPhone
 	if c.cfg.Notice != "" && !c.noticed {
-		text = render(c.cfg.Notice, c.values) + " " + text
+		text = parley.Render(c.cfg.Notice, c.values) + " " + text
 	}
 	if number != "" && c.phrases.callBack != "" && !strings.Contains(text, number) {
 		text += " " + c.phrases.callBack + " " + spelled(number) + "."

@@ -1,6 +1,10 @@
 package converse
 
-import "strings"
+import (
+	"strings"
+
+	"parley"
+)
 
 // prompt is everything the model is told for its next answer.
 func (c *Conversation) prompt(messages []Message) Prompt {
@@ -21,7 +25,7 @@ func (c *Conversation) prompt(messages []Message) Prompt {
 func (c *Conversation) systemPrompt() string {
 	a := &c.cfg.Assistant
 	var b strings.Builder
-	b.WriteString(render(a.SystemPrompt, c.values))
+	b.WriteString(parley.Render(a.SystemPrompt, c.values))
 	b.WriteString("\n\nYou are speaking on the telephone. Answer in short spoken sentences without lists, markup or emoji. Speak ")
 	b.WriteString(languageName(a.Language))
 	b.WriteString(".")
@@ -31,7 +35,7 @@ func (c *Conversation) systemPrompt() string {
 			b.WriteString("\n- " + p.Name + " (" + p.Type + "): " + p.Description)
 		}
 	}
-	local := c.start.Add(c.now).In(zone(a.Timezone))
+	local := c.start.Add(c.now).In(a.Zone())
 	b.WriteString("\nIt is now " + local.Format("Monday, 2 January 2006, 15:04") + " (" + local.Location().String() + ").")
 	return b.String()
 }
@@ -53,13 +57,13 @@ type firstWords struct {
 // words first.
 func (c *Conversation) prepareWords() {
 	a := &c.cfg.Assistant
-	if text := render(c.cfg.Notice, c.values); tidy(text) != "" {
+	if text := parley.Render(c.cfg.Notice, c.values); tidy(text) != "" {
 		c.first.notice = c.compose(kindNotice, text)
 	}
-	if text := render(c.cfg.OptOutHint, c.values); tidy(text) != "" {
+	if text := parley.Render(c.cfg.OptOutHint, c.values); tidy(text) != "" {
 		c.first.hint = c.compose(kindGreeting, text)
 	}
-	if text := render(a.InitialMessage, c.values); tidy(text) != "" {
+	if text := parley.Render(a.InitialMessage, c.values); tidy(text) != "" {
 		c.first.greeting = c.compose(kindGreeting, text)
 	}
 	for _, u := range []*utterance{c.first.notice, c.first.hint, c.first.greeting} {

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"time"
+
+	"parley"
 )
 
 // toolbox is what the model can do beside speaking, and what it has done.
@@ -237,69 +238,9 @@ func (c *Conversation) tellNews() {
 func fit(params []ParamSpec, arguments map[string]any) map[string]any {
 	out := make(map[string]any, len(params))
 	for _, p := range params {
-		v, given := arguments[p.Name]
-		if !given {
-			continue
-		}
-		if typed, err := typedAs(p.Type, v); err == nil {
+		if typed, ok := parley.TypedAs(p.Type, arguments[p.Name]); ok {
 			out[p.Name] = typed
 		}
 	}
 	return out
-}
-
-var errType = errors.New("of another type")
-
-// typedAs reads a value as a type; models send numbers as strings and the reverse.
-func typedAs(kind string, v any) (any, error) {
-	switch kind {
-	case "number":
-		return asNumber(v)
-	case "boolean", "bool":
-		return asBool(v)
-	}
-	switch v := v.(type) {
-	case string:
-		return v, nil
-	case nil:
-		return nil, errType
-	case map[string]any, []any:
-		raw, err := json.Marshal(v)
-		return string(raw), err
-	default:
-		return inWords(v), nil
-	}
-}
-
-func asNumber(v any) (any, error) {
-	switch v := v.(type) {
-	case float64:
-		return v, nil
-	case int:
-		return float64(v), nil
-	case json.Number:
-		return v.Float64()
-	case string:
-		f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-		if err != nil {
-			return nil, errType
-		}
-		return f, nil
-	}
-	return nil, errType
-}
-
-func asBool(v any) (any, error) {
-	switch v := v.(type) {
-	case bool:
-		return v, nil
-	case string:
-		switch strings.ToLower(strings.TrimSpace(v)) {
-		case "true", "yes", "1":
-			return true, nil
-		case "false", "no", "0":
-			return false, nil
-		}
-	}
-	return nil, errType
 }

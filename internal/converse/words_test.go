@@ -157,7 +157,7 @@ func letters(s string) string {
 func FuzzTemplate(f *testing.F) {
 	f.Add("Hello {{name}}, {{ missing }} {{{name}}} {{na me}} {{", "Eva")
 	f.Fuzz(func(t *testing.T, text, value string) {
-		out := render(text, map[string]string{"name": value})
+		out := parley.Render(text, map[string]string{"name": value})
 		if strings.Contains(out, "{{name}}") && !strings.Contains(value, "{{name}}") && !strings.Contains(value, "name") && !strings.ContainsAny(value, "{}") && value != "" {
 			t.Fatalf("%q left its place in %q", text, out)
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 const callColumns = `c.id, c.user_id, c.assistant_id, c.assistant_name, c.campaign_id, c.campaign_name, c.lead_id, c.lead_contact, c.lead_attempt, c.type, c.status,
-	c.assistant_phone_number, c.client_phone_number, c.carrier, c.sip_trunk_id, c.variables, c.evaluation, c.webhook_response, c.transcript, c.turns,
+	c.assistant_phone_number, c.client_phone_number, c.carrier, c.sip_trunk_id, c.variables, c.input_variables, c.evaluation, c.webhook_response, c.transcript, c.turns,
 	c.answered_by, c.ended_by, c.end_reason, c.failure, c.carrier_cost, c.total_cost, c.costs, c.recording, c.quality, c.opted_out, c.duration,
 	c.created_at, c.updated_at, c.dialed_at, c.answered_at, c.ended_at`
 
@@ -176,14 +176,14 @@ func (t *Tenant) CreateCall(ctx context.Context, c *parley.Call, node string) er
 	if node != "" {
 		holder = &node
 	}
-	c.UserID, c.CreatedAt = t.user, now()
+	c.UserID, c.CreatedAt, c.Input = t.user, now(), c.Variables
 	c.UpdatedAt = c.CreatedAt
 	c.Evaluation, c.Turns, c.Timeline, c.AnsweredBy = parley.Object{}, []parley.Turn{}, []parley.CallEvent{}, "unknown"
 	c.ID, err = t.insert(ctx, `INSERT INTO calls (user_id, assistant_id, assistant_name, campaign_id, campaign_name, lead_id, lead_contact, lead_attempt, type, status,
-			assistant_phone_number, client_phone_number, carrier, sip_trunk_id, variables, created_at, updated_at, node)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			assistant_phone_number, client_phone_number, carrier, sip_trunk_id, variables, input_variables, created_at, updated_at, node)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
 		t.user, c.AssistantID, c.AssistantName, c.CampaignID, c.CampaignName, c.LeadID, c.LeadContact, c.LeadAttempt, c.Type, c.Status,
-		c.AssistantNumber, c.CustomerNumber, c.Carrier, c.TrunkID, string(variables), c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro(), holder)
+		c.AssistantNumber, c.CustomerNumber, c.Carrier, c.TrunkID, string(variables), string(variables), c.CreatedAt.UnixMicro(), c.UpdatedAt.UnixMicro(), holder)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (t *Tenant) HasTrunk(ctx context.Context) (bool, error) {
 
 // removeCall removes a call with everything that belongs to it.
 func (s session) removeCall(ctx context.Context, id parley.ID) error {
-	for _, table := range []string{"call_events WHERE call_id", "calls WHERE id"} {
+	for _, table := range []string{"webhook_deliveries WHERE call_id", "call_events WHERE call_id", "calls WHERE id"} {
 		if _, err := s.exec(ctx, "DELETE FROM "+table+" = ?", id); err != nil {
 			return err
 		}
@@ -310,16 +310,16 @@ func (s *System) ForgetKeys(ctx context.Context) error {
 }
 
 func scanCall(row scanner, c *parley.Call) error {
-	var variables, evaluation, turns, costs []byte
+	var variables, input, evaluation, turns, costs []byte
 	var response, quality sql.Null[[]byte]
 	err := row.Scan(&c.ID, &c.UserID, &c.AssistantID, &c.AssistantName, &c.CampaignID, &c.CampaignName, &c.LeadID, &c.LeadContact, &c.LeadAttempt, &c.Type, &c.Status,
-		&c.AssistantNumber, &c.CustomerNumber, &c.Carrier, &c.TrunkID, &variables, &evaluation, &response, &c.Transcript, &turns,
+		&c.AssistantNumber, &c.CustomerNumber, &c.Carrier, &c.TrunkID, &variables, &input, &evaluation, &response, &c.Transcript, &turns,
 		&c.AnsweredBy, &c.EndedBy, &c.EndReason, &c.Failure, &c.CarrierCost, &c.TotalCost, &costs, &c.Recording, &quality, &c.OptedOut, &c.Duration,
 		micros{&c.CreatedAt}, micros{&c.UpdatedAt}, nullMicros{&c.DialedAt}, nullMicros{&c.AnsweredAt}, nullMicros{&c.EndedAt})
 	if err != nil {
 		return err
 	}
-	return errors.Join(json.Unmarshal(variables, &c.Variables), json.Unmarshal(evaluation, &c.Evaluation), json.Unmarshal(turns, &c.Turns), json.Unmarshal(costs, &c.Costs),
+	return errors.Join(json.Unmarshal(variables, &c.Variables), json.Unmarshal(input, &c.Input), json.Unmarshal(evaluation, &c.Evaluation), json.Unmarshal(turns, &c.Turns), json.Unmarshal(costs, &c.Costs),
 		optional(response, &c.WebhookResponse), optional(quality, &c.Quality))
 }
 

@@ -186,9 +186,9 @@ func (s *System) EndCall(ctx context.Context, node string, c *parley.Call) error
 	}
 	c.UpdatedAt = now()
 	before, statuses := among(c.Status.Before())
-	args := append([]any{c.Status, documents[0], c.Transcript, documents[1], c.AnsweredBy, c.EndedBy, c.EndReason, c.Failure, c.CarrierCost, c.TotalCost, documents[2], c.Recording, documents[3],
+	args := append([]any{c.Status, documents[0], documents[4], c.Transcript, documents[1], c.AnsweredBy, c.EndedBy, c.EndReason, c.Failure, c.CarrierCost, c.TotalCost, documents[2], c.Recording, documents[3],
 		c.OptedOut, c.Duration, c.UpdatedAt.UnixMicro(), microsOf(c.AnsweredAt), microsOf(c.EndedAt), c.ID, node}, statuses...)
-	result, err := s.exec(ctx, `UPDATE calls SET status = ?, variables = ?, transcript = ?, turns = ?, answered_by = ?, ended_by = ?, end_reason = ?, failure = ?,
+	result, err := s.exec(ctx, `UPDATE calls SET status = ?, variables = ?, input_variables = ?, transcript = ?, turns = ?, answered_by = ?, ended_by = ?, end_reason = ?, failure = ?,
 		carrier_cost = ?, total_cost = ?, costs = ?, recording = ?, quality = ?, opted_out = ?, duration = ?, updated_at = ?, answered_at = ?, ended_at = ?, node = NULL
 		WHERE id = ? AND COALESCE(node, '') = ? AND status IN (`+before+")", args...)
 	if err := changed(result, err); err != nil {
@@ -265,8 +265,8 @@ func changed(result sql.Result, err error) error {
 	return ErrFenced
 }
 
-func callDocuments(c *parley.Call) (documents [4]any, err error) {
-	for i, v := range []any{c.Variables, c.Turns, c.Costs, c.Quality} {
+func callDocuments(c *parley.Call) (documents [5]any, err error) {
+	for i, v := range []any{c.Variables, c.Turns, c.Costs, c.Quality, c.Input} {
 		document, err := json.Marshal(v)
 		if err != nil {
 			return documents, err

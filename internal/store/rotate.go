@@ -11,6 +11,7 @@ var sealedColumns = []struct{ table, column string }{
 	{"tools", "headers"},
 	{"sip_trunks", "sip_password"},
 	{"secrets", "secret"},
+	{"webhook_secrets", "secret"},
 }
 
 // resealBatch keeps each transaction of Reseal short beside a running server.

@@ -35,6 +35,7 @@ type DB struct {
 	keys        *Keys
 	prepared    *statements // of the read pool
 	writing     *statements // of the pool that writes, in SQLite
+	batch       batch
 }
 
 // Options says which database to open.

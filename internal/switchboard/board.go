@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,8 +28,9 @@ type Config struct {
 
 	// Equip gives an assistant its providers.
 	Equip func(ctx context.Context, a *parley.Assistant) (converse.Config, error)
-	// Tool runs a mid call tool of a call's assistant; nil: there are none.
-	Tool func(ctx context.Context, c *parley.Call, a *parley.Assistant, tool parley.Tool, number int, arguments map[string]any) (answer string, exchange parley.Object, err error)
+	// Tool runs a mid call tool of an assistant; nil: there are none. The number is that
+	// of the call's invocations.
+	Tool func(ctx context.Context, a *parley.Assistant, tool parley.Tool, call parley.CallFacts, number int, arguments map[string]any) parley.Exchange
 	// Greet tells the user of a call that comes in, before it is answered, and returns
 	// what the user adds to its variables; nil: nobody is told.
 	Greet func(ctx context.Context, c *parley.Call, a *parley.Assistant) parley.Object
@@ -235,11 +239,11 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 		return config, nil, err
 	}
 	config.Assistant = *a
-	config.Call = converse.Facts{
+	config.Call = parley.CallFacts{
 		CallID: strconv.FormatInt(c.ID, 10), CustomerPhone: c.CustomerNumber, AssistantPhone: c.AssistantNumber,
 		Direction: c.Type, Variables: merged(a.Variables, c.Variables),
 	}
-	config.RunTool = b.runTool(c, a)
+	config.RunTool = b.runTool(config.Call, c.ID, a)
 	config.CanTransfer = true
 	config.Notice, config.OptOutHint, config.OptOutDigit = b.Notice, b.OptOutHint, b.OptOut
 	config.Log = b.Log
@@ -257,24 +261,24 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 	return config, r, nil
 }
 
+// mostShown bounds what a timeline shows of a tool's answer.
+const mostShown = 4000
+
 // runTool is how a conversation runs the tools of its assistant.
-func (b *Board) runTool(c *parley.Call, a *parley.Assistant) func(context.Context, string, map[string]any) (string, error) {
-	var mu sync.Mutex
-	number := 0
+func (b *Board) runTool(facts parley.CallFacts, call parley.ID, a *parley.Assistant) func(context.Context, string, map[string]any) (string, error) {
+	var number atomic.Int64
 	return func(ctx context.Context, name string, arguments map[string]any) (string, error) {
-		for _, tool := range a.Tools {
-			if tool.Name != name || b.Tool == nil {
-				continue
-			}
-			mu.Lock()
-			number++
-			n := number
-			mu.Unlock()
-			answer, exchange, err := b.Tool(ctx, c, a, tool, n, arguments)
-			b.scribe.note(c.ID, parley.EventTool, exchange)
-			return answer, err
+		i := slices.IndexFunc(a.Tools, func(t parley.Tool) bool { return t.Name == name })
+		if i < 0 || b.Tool == nil {
+			return "", errors.New("this tool is not available")
 		}
-		return "", errors.New("this tool is not available")
+		exchange := b.Tool(ctx, a, a.Tools[i], facts, int(number.Add(1)), arguments)
+		shown := exchange
+		if len(shown.Answer) > mostShown {
+			shown.Answer = strings.ToValidUTF8(shown.Answer[:mostShown], "") + " ..."
+		}
+		b.scribe.note(call, parley.EventTool, asObject(shown))
+		return exchange.Result()
 	}
 }
 

@@ -2,7 +2,6 @@ package switchboard
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"parley"
@@ -87,7 +86,8 @@ func caller(from string) string {
 func (b *Board) answer(ctx, ringing context.Context, l *liveCall, in *sip.Incoming, c *parley.Call, a *parley.Assistant) {
 	_ = in.Ring() // a caller who has left is seen by what follows
 	if b.Greet != nil {
-		maps.Copy(c.Variables, b.Greet(ringing, c, a))
+		c.Input = merged(c.Input, b.Greet(ringing, c, a))
+		c.Variables = c.Input
 	}
 	config, r, err := b.converse(ctx, c, a)
 	if err != nil {

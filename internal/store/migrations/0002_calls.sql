@@ -27,6 +27,7 @@ CREATE TABLE calls (
   carrier                TEXT NOT NULL,
   sip_trunk_id           BIGINT,
   variables              TEXT NOT NULL,
+  input_variables        TEXT NOT NULL,
   evaluation             TEXT NOT NULL DEFAULT '{}',
   webhook_response       TEXT,
   transcript             TEXT NOT NULL DEFAULT '',

@@ -1,4 +1,4 @@
-package converse
+package parley
 
 import (
 	"fmt"
@@ -6,15 +6,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"parley"
 )
 
-// render fills the {{name}} places of a text. A name is letters, digits, '_' and
+// Render fills the {{name}} places of a text. A name is letters, digits, '_' and
 // '.', with blanks around it allowed. A name without a value becomes nothing: the
 // customer must never hear braces. Values are put in as they are and not rendered
 // again, so that a value cannot pull in another one.
-func render(text string, values map[string]string) string {
+func Render(text string, values map[string]string) string {
+	return RenderFunc(text, func(name string) string { return values[name] })
+}
+
+// RenderFunc fills the {{name}} places of a text with what value says.
+func RenderFunc(text string, value func(name string) string) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
@@ -31,7 +34,7 @@ func render(text string, values map[string]string) string {
 			continue
 		}
 		b.WriteString(text[:open])
-		b.WriteString(values[name])
+		b.WriteString(value(name))
 		text = text[open+length:]
 	}
 	b.WriteString(text)
@@ -59,23 +62,33 @@ func notOfName(r rune) bool {
 	return r != '_' && r != '.' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 }
 
-// variables are the values a call's texts are rendered with: the assistant's own,
-// then the call's, then the system's, each winning over those before.
-func variables(a *parley.Assistant, f Facts, now time.Time) map[string]string {
+// CallFacts are what is known of a call before it begins.
+type CallFacts struct {
+	CallID         string
+	CustomerPhone  string
+	AssistantPhone string
+	Direction      Direction
+	Variables      map[string]any
+}
+
+// Values are what a call's texts, tool addresses and tool headers are rendered with:
+// the assistant's own variables, then the call's, then the system's, each winning
+// over those before.
+func (f CallFacts) Values(a *Assistant, now time.Time) map[string]string {
 	values := make(map[string]string, len(a.Variables)+len(f.Variables)+8)
 	for name, v := range a.Variables {
-		values[name] = inWords(v)
+		values[name] = InWords(v)
 	}
 	for name, v := range f.Variables {
-		values[name] = inWords(v)
+		values[name] = InWords(v)
 	}
-	maps.Copy(values, systemVariables(a, f, now))
+	maps.Copy(values, f.systemValues(a, now))
 	return values
 }
 
-// systemVariables are known in every call, whatever its user has set.
-func systemVariables(a *parley.Assistant, f Facts, now time.Time) map[string]string {
-	local := now.In(zone(a.Timezone))
+// systemValues are known in every call, whatever its user has set.
+func (f CallFacts) systemValues(a *Assistant, now time.Time) map[string]string {
+	local := now.In(a.Zone())
 	return map[string]string{
 		"customer_phone":  f.CustomerPhone,
 		"assistant_phone": f.AssistantPhone,
@@ -87,17 +100,17 @@ func systemVariables(a *parley.Assistant, f Facts, now time.Time) map[string]str
 	}
 }
 
-// zone is an assistant's time zone; its form has checked the name, so that UTC
+// Zone is an assistant's time zone; its form has checked the name, so that UTC
 // stands only for an assistant that was never validated.
-func zone(name string) *time.Location {
-	if at, err := time.LoadLocation(name); err == nil {
+func (a *Assistant) Zone() *time.Location {
+	if at, err := time.LoadLocation(a.Timezone); err == nil {
 		return at
 	}
 	return time.UTC
 }
 
-// inWords writes a variable's value as it would be read out.
-func inWords(v any) string {
+// InWords writes a variable's value as it would be read out.
+func InWords(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""

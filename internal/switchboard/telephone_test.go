@@ -2,6 +2,7 @@ package switchboard_test
 
 import (
 	"context"
+	"flag"
 	"net/netip"
 	"testing"
 	"time"
@@ -26,6 +27,7 @@ type tests struct{ *testing.M }
 
 func (m tests) Run() int {
 	defer storetest.Stop()
+	_ = flag.Set("test.parallel", "8") // calls take time, not the processor
 	return m.M.Run()
 }
 

@@ -60,7 +60,7 @@ type person struct {
 
 	packet [headerBytes + frameBytes]byte
 	at     int // of the script
-	heard  bool
+	heard  atomic.Bool
 	last   uint16 // sequence number
 	begun  bool
 }
@@ -266,8 +266,8 @@ func (w *person) listen() {
 			w.people.lost.Add(int64(gap) - 1)
 		}
 		w.begun, w.last = true, sequence
-		if !w.heard && sounds(packet[headerBytes:n]) {
-			w.heard = true
+		if !w.heard.Load() && sounds(packet[headerBytes:n]) {
+			w.heard.Store(true)
 			w.people.heard(time.Since(w.answered))
 		}
 	}
@@ -292,13 +292,20 @@ func (p *people) heard(after time.Duration) {
 // hangUp ends a call.
 func (w *person) hangUp(ctx context.Context) error { return w.call.Hangup(ctx) }
 
-// hangUpAll ends everybody's calls, a few at a time.
+// hangUpAll ends everybody's calls.
 func (p *people) hangUpAll(ctx context.Context) {
+	p.hangUp(ctx, func(*person) bool { return true })
+}
+
+// hangUp ends the calls of those who are chosen, a few at a time.
+func (p *people) hangUp(ctx context.Context, chosen func(*person) bool) {
 	p.mu.Lock()
 	var all []*person
 	for _, slot := range p.slots {
 		for who := range slot {
-			all = append(all, who)
+			if chosen(who) {
+				all = append(all, who)
+			}
 		}
 	}
 	p.mu.Unlock()

@@ -236,7 +236,7 @@ func (t *Tenant) Caller(ctx context.Context, assistant parley.ID) (*parley.Assis
 
 // HasTrunk says whether the user has a SIP trunk.
 func (t *Tenant) HasTrunk(ctx context.Context) (bool, error) {
-	n, err := t.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sip_trunks WHERE user_id = ? LIMIT 1) AS some", t.user)
+	n, err := t.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sip_trunks WHERE user_id = ? LIMIT 1) AS found", t.user)
 	return n > 0, err
 }
 

@@ -19,7 +19,7 @@ type benchCallsCmd struct {
 	Steps   []int         `env:"PARLEY_BENCH_STEPS" default:"100,200,300,400,500,600,700,800,900,1000" help:"Calls at once, one number after the other, until one is too many."`
 	Cores   int           `env:"PARLEY_BENCH_CORES" default:"1" help:"Cores that Parley may use. The people at the other end have a process of their own, which needs another."`
 	Window  time.Duration `env:"PARLEY_BENCH_WINDOW" default:"10s" help:"How long each number of calls is measured."`
-	Profile string        `type:"path" help:"Write a CPU profile of the last measurement of whole conversations to this file."`
+	Profile string        `type:"path" help:"Write a CPU profile of the last measurement of whole conversations to this file, and one of the memory beside it (.mem)."`
 	Only    string        `enum:"media,conversations,both" default:"both" help:"Measure ${enum}."`
 }
 
@@ -175,6 +175,10 @@ func (b *benchCallsCmd) profile(whole bool) (finish func(), err error) {
 	return func() {
 		pprof.StopCPUProfile()
 		_ = file.Close()
+		if memory, err := os.Create(b.Profile + ".mem"); err == nil {
+			_ = pprof.WriteHeapProfile(memory)
+			_ = memory.Close()
+		}
 	}, nil
 }
 

@@ -28,8 +28,8 @@ var mayImport = map[string][]string{
 	"parley/internal/sip":             {"parley/internal/media", "parley/internal/audio"},
 	"parley/internal/switchboard":     {"parley/internal/store", "parley/internal/jobs", "parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio"},
 	"parley/internal/simulator":       {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio", "parley/internal/provider"},
-	"parley/internal/dialer":          {},
-	"parley/internal/egress":          {},
+	"parley/internal/dialer":          {"parley/internal/store", "parley/internal/jobs"},
+	"parley/internal/egress":          {"parley/internal/store", "parley/internal/jobs"},
 	"parley/cmd/parley":               {"parley/internal"},
 }
 

@@ -26,6 +26,7 @@ type Campaign struct {
 	RetryOnGoalIncomplete bool
 	GoalVariable          *string
 	PhoneNumberIDs        []ID
+	StopReason            *string // why the dialer stopped it; nil when its owner did
 	Progress              Progress
 	CreatedAt             time.Time
 	UpdatedAt             time.Time
@@ -132,6 +133,7 @@ var CampaignForm = Form[Campaign]{
 	{Name: "retry_on_goal_incomplete", At: func(c *Campaign) any { return &c.RetryOnGoalIncomplete }, Default: false, Effect: "A conversation that did not reach its goal is retried."},
 	{Name: "goal_completion_variable", At: func(c *Campaign) any { return &c.GoalVariable }, Rule: Rule{Max: 255}, Effect: "The variable of the post-call evaluation that says whether the goal was reached.", Example: "status"},
 	{Name: "phone_number_ids", At: func(c *Campaign) any { return &c.PhoneNumberIDs }, Rule: Rule{Max: 100}, Default: []ID{}, Effect: "The lines it calls from, in turn; none: the assistant's.", Example: []ID{3}},
+	{Name: "stop_reason", At: func(c *Campaign) any { return &c.StopReason }, Rule: readOnly, Effect: "Why it stopped by itself; null otherwise."},
 	{Name: "progress", At: func(c *Campaign) any { return &c.Progress }, Rule: Rule{ReadOnly: true, Each: progressForm}, Effect: "How many leads are where."},
 	{Name: "created_at", At: func(c *Campaign) any { return &c.CreatedAt }, Rule: readOnly},
 	{Name: "updated_at", At: func(c *Campaign) any { return &c.UpdatedAt }, Rule: readOnly},
@@ -249,7 +251,7 @@ func (c *Campaign) Start(ready Readiness) error {
 	case !ready.Lead && c.MarkComplete:
 		return refused("The campaign has no lead to call. Add leads first, or set mark_complete_when_no_leads to false.")
 	}
-	c.Status = CampaignInProgress
+	c.Status, c.StopReason = CampaignInProgress, nil
 	return nil
 }
 
@@ -269,6 +271,24 @@ func (c *Campaign) Complete(left int) bool {
 	}
 	c.Status = CampaignCompleted
 	return true
+}
+
+// Forecast is what a campaign would do if it ran now.
+type Forecast struct {
+	Now   int            // leads called at once
+	Later int            // called when what holds them is over
+	Never int            // not called, unless something is changed
+	Why   map[string]int // what keeps the others
+	First *time.Time     // when the first of those later is called; nil: as soon as there is room
+}
+
+// ForecastForm is the table of a forecast.
+var ForecastForm = Form[Forecast]{
+	{Name: "now", At: func(f *Forecast) any { return &f.Now }, Effect: "Leads that would be called at once."},
+	{Name: "later", At: func(f *Forecast) any { return &f.Later }, Effect: "Leads that would be called when what holds them is over."},
+	{Name: "never", At: func(f *Forecast) any { return &f.Never }, Effect: "Leads that would not be called, unless something is changed."},
+	{Name: "why", At: func(f *Forecast) any { return &f.Why }, Effect: "How many are held by what, such as campaign-hours, callee-hours, retry-interval, campaign-full, do-not-call or max-retries."},
+	{Name: "first_at", At: func(f *Forecast) any { return &f.First }, Effect: "When the first of those later would be called; null: as soon as there is room."},
 }
 
 // What update-status answers.

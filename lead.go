@@ -124,6 +124,19 @@ func (l *Lead) SetByHand(status LeadStatus) error {
 	return nil
 }
 
+// Suppress ends a lead that has a number which must not be called, whichever of its
+// contacts it is.
+func (l *Lead) Suppress(listed map[string]bool) {
+	if listed[l.PhoneNumber] {
+		l.Status = LeadBlacklisted
+	}
+	for i := range l.Secondary {
+		if listed[l.Secondary[i].PhoneNumber] {
+			l.Status, l.Secondary[i].Status = LeadBlacklisted, LeadBlacklisted
+		}
+	}
+}
+
 // Contacts is how many numbers a lead has.
 func (l *Lead) Contacts() int { return 1 + len(l.Secondary) }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"parley/internal/egress"
 	"parley/internal/store"
 )
 
@@ -30,9 +31,12 @@ type Config struct {
 	TrustedProxies []string `name:"trusted-proxies" env:"PARLEY_TRUSTED_PROXIES" help:"Addresses or networks of the proxies whose X-Forwarded headers are believed."`
 	StopTimeoutSec int      `name:"stop-timeout-seconds" env:"PARLEY_STOP_TIMEOUT_SECONDS" default:"20" help:"How long requests and jobs may take to finish when the server stops."`
 
+	AllowPrivate []string `name:"allow-private" env:"PARLEY_ALLOW_PRIVATE" help:"Networks or hosts that tools and webhooks may reach besides the public web, such as 10.1.0.0/16 or crm.internal; make run allows 127.0.0.0/8."`
+
 	Telephony
 
 	proxies []netip.Prefix
+	allowed egress.Allowed
 }
 
 // validate refuses what cannot work, and says what to set instead.
@@ -69,6 +73,11 @@ func (c *Config) validate() error {
 		}
 		c.proxies = append(c.proxies, network)
 	}
+	allowed, err := egress.ParseAllowed(c.AllowPrivate)
+	if err != nil {
+		return fmt.Errorf("PARLEY_ALLOW_PRIVATE: %w", err)
+	}
+	c.allowed = allowed
 	return c.Telephony.validate()
 }
 

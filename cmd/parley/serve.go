@@ -15,6 +15,8 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/dialer"
+	"parley/internal/egress"
 	"parley/internal/jobs"
 	"parley/internal/store"
 	"parley/internal/switchboard"
@@ -42,6 +44,7 @@ type server struct {
 	db       *store.DB
 	queue    *jobs.Queue
 	exchange *exchange
+	dialer   *dialer.Dialer
 	api      *api.Server
 	http     *http.Server
 	listener net.Listener
@@ -78,23 +81,46 @@ func (s *server) open(ctx context.Context) (token string, err error) {
 
 // openExchange connects the telephone: its calls come by the queue and by SIP.
 func (s *server) openExchange(ctx context.Context) (err error) {
-	if s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{Equip: equipment(s.db), Metrics: s.registry}); err != nil {
+	if len(s.config.AllowPrivate) > 0 {
+		s.log.Warn("tools and webhooks of all users may reach private addresses; unset PARLEY_ALLOW_PRIVATE in production", "allowed", s.config.AllowPrivate)
+	}
+	door := egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
+	notifier := &egress.Notifier{DB: s.db, Client: door, Log: s.log, Recording: func(c *parley.Call) *string {
+		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
+	}}
+	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
+	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
+		Metrics: s.registry, Equip: equipment(s.db), Tool: door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
+			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
+				return err
+			}
+			return notifier.Concluded(ctx, tx, c, a)
+		},
+	})
+	if err != nil {
 		return err
 	}
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
-		Dial: board.Dial, Finish: board.Finish, Conclude: board.Bury,
+		Dial: board.Dial, Finish: board.Finish, Deliver: notifier.Deliver, Conclude: board.Bury,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 	})
 	if err != nil {
 		return err
 	}
+	s.dialer.Queue = s.queue
+	notifier.Start(s.queue)
 	board.Start(s.queue)
 	if err := s.exchange.connect(ctx); err != nil {
 		return err
 	}
 	// The queue is stopped by stop, after the requests that feed it, not by ctx.
-	return s.queue.Start(context.WithoutCancel(ctx))
+	if err := s.queue.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	s.dialer.Start()
+	return nil
 }
 
 // close gives back what open took before it failed.
@@ -152,7 +178,11 @@ func (s *server) serve() {
 	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
-		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(),
+		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret,
+		CanDial: s.dialer.CanDial, Preview: s.dialer.Forecast,
+		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
+			return t.HangUpCampaign(ctx, campaign)
+		},
 	}, s.db, s.log, s.registry, api.Check{Name: "queue", Run: s.queue.Check}, api.Check{Name: "calls", Run: s.exchange.check})
 	s.http = &http.Server{
 		Handler: s.api,
@@ -199,6 +229,7 @@ func (s *server) greet(c console, token string) {
 // ones, then the jobs that follow the calls, and closes the database.
 func (s *server) stop() error {
 	s.log.Info("stopping", "calls", s.exchange.board.Live())
+	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
 	s.exchange.drain(draining)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/dialer"
 	"parley/internal/media"
 	"parley/internal/simulator"
 	"parley/internal/sip"
@@ -40,6 +41,10 @@ type Telephony struct {
 	AccountRate  int     `name:"account-calls-per-second" env:"PARLEY_ACCOUNT_CALLS_PER_SECOND" default:"50" help:"Calls that a user may begin in a second; 0 for no limit."`
 	AccountTime  int     `name:"account-minutes-per-day" env:"PARLEY_ACCOUNT_MINUTES_PER_DAY" default:"50000" help:"Minutes that a user may talk in a day (UTC); 0 for no limit."`
 	AccountSpend float64 `name:"account-spend-per-day" env:"PARLEY_ACCOUNT_SPEND_PER_DAY" default:"5000" help:"What a user's calls may cost in a day (UTC); 0 for no limit."`
+
+	CalleeHours    bool `name:"callee-hours" env:"PARLEY_CALLEE_HOURS" default:"true" negatable:"" help:"Campaigns call only from 08:00 to 21:00 at the called number, whatever their own hours; not at the simulated carrier."`
+	NumberAttempts int  `name:"number-attempts" env:"PARLEY_NUMBER_ATTEMPTS" default:"3" help:"How often campaigns of a user may call one number within 24 hours; 0 for no limit."`
+	InboundReserve int  `name:"inbound-reserve" env:"PARLEY_INBOUND_RESERVE" default:"0" help:"Calls of all nodes that campaigns leave free for inbound ones; counts against PARLEY_MAX_CALLS."`
 
 	Blocked    []string `name:"blocked-prefixes" env:"PARLEY_BLOCKED_PREFIXES" help:"Prefixes that are never called, such as +1900, instead of the built-in list of premium, satellite and emergency numbers."`
 	Allowed    []string `name:"allowed-prefixes" env:"PARLEY_ALLOWED_PREFIXES" help:"Call only numbers with these prefixes, such as +49; one longer than a blocked prefix opens a part of it."`
@@ -78,7 +83,7 @@ func (t *Telephony) validate() (err error) {
 	if t.ports, err = parsePorts(t.RTPPorts); err != nil {
 		return err
 	}
-	if t.MaxCalls < 1 || t.DrainSec < 0 || t.AccountCalls < 0 || t.AccountRate < 0 || t.AccountTime < 0 || t.AccountSpend < 0 {
+	if t.MaxCalls < 1 || t.DrainSec < 0 || t.AccountCalls < 0 || t.AccountRate < 0 || t.AccountTime < 0 || t.AccountSpend < 0 || t.NumberAttempts < 0 || t.InboundReserve < 0 {
 		return errors.New("PARLEY_MAX_CALLS must be 1 or more; PARLEY_DRAIN_SECONDS and the limits of an account 0 or more")
 	}
 	for _, prefix := range slices.Concat(t.Blocked, t.Allowed) {
@@ -158,6 +163,14 @@ func (c *Config) recordings() store.Recordings {
 
 func (t *Telephony) caps() parley.CallCaps {
 	return parley.CallCaps{Parallel: t.AccountCalls, PerSecond: t.AccountRate, MinutesPerDay: t.AccountTime, SpendPerDay: parley.NewMoney(t.AccountSpend)}
+}
+
+// dialerCaps are the limits of campaigns.
+func (t *Telephony) dialerCaps() dialer.Caps {
+	caps := dialer.DefaultCaps()
+	caps.CalleeHours, caps.NumberAttempts = t.CalleeHours, t.NumberAttempts
+	caps.Calls, caps.Reserve = t.MaxCalls, t.InboundReserve
+	return caps
 }
 
 func (t *Telephony) policy() parley.NumberPolicy {

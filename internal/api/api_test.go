@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"parley"
 	"parley/internal/api"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
@@ -36,7 +38,9 @@ type service struct {
 // newService has one user, whose token its requests carry.
 func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
 	t.Helper()
-	config := api.Config{Version: "test"}
+	config := api.Config{Version: "test", Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
+		return parley.Forecast{Now: 1, Why: map[string]int{}}, nil
+	}}
 	for _, c := range change {
 		c(&config)
 	}
@@ -196,6 +200,8 @@ func TestTheDocumentsExamplesWork(t *testing.T) {
 	s.want(201, "POST", "/user/assistant", anAssistant(""))
 	s.want(201, "POST", "/user/phone-numbers/sip-trunks", `{"sip_address":"sip.example.com"}`)
 	s.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550108"}`)
+	s.want(201, "POST", "/user/campaigns", `{"name":"Spring","assistant_id":1}`)
+	s.want(200, "POST", "/user/lead", `{"campaign_id":1,"phone_number":"+12025550100","allow_dupplicate":true}`)
 	raw, err := json.Marshal(api.Document("test"))
 	require.NoError(t, err)
 	var document struct {
@@ -213,7 +219,8 @@ func TestTheDocumentsExamplesWork(t *testing.T) {
 			if shown == nil || strings.Contains(path, "phone-numbers/{id}") {
 				continue
 			}
-			body := strings.NewReplacer(`"assistant_id":12`, `"assistant_id":1`, `"phone_number_id":3`, `"phone_number_id":null`).Replace(string(shown))
+			body := strings.NewReplacer(`"assistant_id":12`, `"assistant_id":1`, `"phone_number_id":3`, `"phone_number_id":null`,
+				`"campaign_id":5`, `"allow_duplicate":true,"campaign_id":1`).Replace(string(shown))
 			got := s.call(strings.ToUpper(method), strings.ReplaceAll(path, "{id}", "1"), body)
 			require.Less(t, got.status, 300, "%s %s %s: %s", method, path, body, got.body)
 			tried++

@@ -70,7 +70,10 @@ func updateAssistant(ctx context.Context, rq *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	return done(http.StatusOK, "Assistant updated successfully", summary(a)), nil
+	if !a.IsWebhookActive {
+		err = rq.awaitQuiet(ctx, a)
+	}
+	return done(http.StatusOK, "Assistant updated successfully", summary(a)), err
 }
 
 func summary(a *parley.Assistant) []byte {

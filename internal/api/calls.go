@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley"
@@ -166,55 +165,28 @@ func callAnswer(call *parley.Call) (string, error) {
 type callList struct {
 	paging
 	store.CallFilter
-	dateFrom, dateTo string
+	days
 }
 
 var callQuery = append(parley.Form[callList]{
-	{Name: "status", At: func(q *callList) any { return &q.Status }, Rule: parley.Rule{In: callStatuses()}, Effect: "Only those of this status."},
+	{Name: "status", At: func(q *callList) any { return &q.Status }, Rule: parley.Rule{In: words(parley.CallStatuses)}, Effect: "Only those of this status."},
 	{Name: "type", At: func(q *callList) any { return &q.Type }, Rule: parley.Rule{In: []string{"inbound", "outbound", "web"}}, Effect: "Only those of this type."},
 	{Name: "phone_number", At: func(q *callList) any { return &q.PhoneNumber }, Rule: parley.Rule{Check: parley.E164}, Effect: "Only those with this client."},
 	{Name: "assistant_id", At: func(q *callList) any { return &q.AssistantID }, Effect: "Only those of this assistant."},
 	{Name: "campaign_id", At: func(q *callList) any { return &q.CampaignID }, Effect: "Only those of this campaign."},
-	{Name: "date_from", At: func(q *callList) any { return &q.dateFrom }, Rule: parley.Rule{Check: date}, Effect: "Created on this day or later (YYYY-MM-DD, UTC)."},
-	{Name: "date_to", At: func(q *callList) any { return &q.dateTo }, Rule: parley.Rule{Check: date}, Effect: "Created on this day or earlier."},
+	{Name: "date_from", At: func(q *callList) any { return &q.days.From }, Rule: parley.Rule{Check: date}, Effect: "Created on this day or later (YYYY-MM-DD, UTC)."},
+	{Name: "date_to", At: func(q *callList) any { return &q.days.To }, Rule: parley.Rule{Check: date}, Effect: "Created on this day or earlier."},
 }, pagingFields(func(q *callList) *paging { return &q.paging }, 15)...)
-
-func callStatuses() (words []string) {
-	for _, status := range parley.CallStatuses {
-		words = append(words, string(status))
-	}
-	return words
-}
-
-// date checks a day.
-func date(s string) string {
-	if _, err := time.Parse(time.DateOnly, s); err != nil {
-		return "must be a date such as 2026-01-31."
-	}
-	return ""
-}
 
 func listCalls(ctx context.Context, rq *request) (*reply, error) {
 	values := rq.URL.Query()
-	// A + that was not escaped arrives as a space.
-	if number := values.Get("phone_number"); strings.HasPrefix(number, " ") {
-		values.Set("phone_number", "+"+number[1:])
-	}
+	values.Set("phone_number", plus(values.Get("phone_number")))
 	q, err := readQuery(callQuery, values)
 	if err != nil {
 		return nil, err
 	}
-	if q.dateFrom != "" {
-		q.From, _ = time.Parse(time.DateOnly, q.dateFrom) // checked by the table
-	}
-	if q.dateTo != "" {
-		to, _ := time.Parse(time.DateOnly, q.dateTo)
-		q.To = to.AddDate(0, 0, 1)
-	}
-	if !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To) {
-		var errs parley.FieldErrors
-		errs.Add("date_to", "The date to must not be before the date from.")
-		return nil, &parley.Error{Code: parley.Invalid, Message: parley.ValidationFailed, Fields: errs}
+	if q.CallFilter.From, q.CallFilter.To, err = q.span(); err != nil {
+		return nil, err
 	}
 	q.Limit, q.Offset = q.PerPage, q.offset()
 	calls, total, err := rq.tenant.Calls(ctx, q.CallFilter)

@@ -69,8 +69,25 @@ var newAPIKey = Answer{Status: http.StatusCreated, Schema: closed(object{
 		"token": object{"type": "string", "pattern": `^[0-9]+\|[A-Za-z0-9]{40,}$`, "examples": []any{"2|kR3v..."}}, "created_at": object{"type": "string"}}),
 })}
 
+var campaignSwitched = Answer{Status: http.StatusOK, Schema: closed(object{
+	"message": object{"type": "string", "enum": []string{parley.CampaignStarted, parley.CampaignHasStopped}},
+	"success": object{"type": "boolean", "const": true},
+	"data":    closed(object{"campaign_id": object{"type": "integer"}, "status": object{"type": "string", "enum": words(parley.CampaignStatuses)}}),
+})}
+
+var leadsImported = changed(http.StatusOK, "Leads imported successfully", closed(object{
+	"imported": object{"type": "integer"}, "duplicates": object{"type": "integer", "description": "Lines whose number the campaign has already; they were skipped."},
+	"blacklisted":   object{"type": "integer", "description": "Of the imported, those on the do-not-call list."},
+	"invalid_count": object{"type": "integer", "description": "Lines that were not imported."},
+	"invalid": object{"type": "array", "maxItems": maxInvalid, "description": "The first of those lines, and what is wrong with them.",
+		"items": closed(object{"line": object{"type": "integer"}, "reason": object{"type": "string"}})},
+}))
+
 // schemas are the records the API shows, by name.
 func schemas() object {
+	message := closed(object{"message": object{"type": "string"}})
+	invalid := closed(object{"message": object{"type": "string"},
+		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}})
 	return object{
 		"Tool":           recordSchema(parley.ToolForm.Describe()),
 		"Assistant":      recordSchema(parley.AssistantForm.Describe()),
@@ -78,7 +95,11 @@ func schemas() object {
 		"OwnPhoneNumber": recordSchema(parley.OwnNumberForm.Describe()),
 		"SIPTrunk":       recordSchema(parley.TrunkForm.Describe()),
 		"APIKey":         recordSchema(parley.TokenForm.Describe()),
+		"Campaign":       recordSchema(parley.CampaignForm.Describe()),
+		"Lead":           recordSchema(parley.LeadForm.Describe()),
+		"Forecast":       recordSchema(parley.ForecastForm.Describe()),
 		"DoNotCall":      recordSchema(parley.DoNotCallForm.Describe()),
+		"Delivery":       recordSchema(parley.DeliveryForm.Describe()),
 		"Call":           recordSchema(parley.CallForm.Describe()),
 		"Voice":          recordSchema(voiceForm.Describe()),
 		"Model":          recordSchema(modelForm.Describe()),
@@ -91,13 +112,21 @@ func schemas() object {
 				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
 				"parallel_calls":      object{"type": []string{"integer", "null"}}, "calls_per_second": object{"type": []string{"integer", "null"}},
 				"minutes_per_day": object{"type": []string{"integer", "null"}}, "spend_per_day": object{"type": []string{"number", "null"}}})}),
-		"Message": closed(object{"message": object{"type": "string"}}),
+		"Message":        message,
+		"Invalid":        invalid,
+		"FlaggedMessage": flagged(message),
+		"FlaggedInvalid": flagged(invalid),
 		"TooManyAttempts": object{"type": "object", "required": []string{"message", "retry_after"}, "additionalProperties": false, "properties": object{
 			"message": object{"type": "string", "const": "Too Many Attempts."}, "retry_after": object{"type": "integer"},
 			"reason": object{"type": "string", "description": "Which limit of the account it is; not sent for the rate of requests."}}},
-		"Invalid": closed(object{"message": object{"type": "string"},
-			"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}}),
 	}
+}
+
+// flagged is the schema of a refusal that says so in a flag too.
+func flagged(refusal object) object {
+	properties := maps.Clone(refusal["properties"].(object))
+	properties["success"] = object{"type": "boolean", "const": false}
+	return closed(properties)
 }
 
 // recordSchema is a record as lists and look-ups show it: every field, always, but
@@ -310,6 +339,11 @@ func operation(route Route) object {
 		op["requestBody"] = object{"required": !route.Updates, "content": object{"application/json": object{
 			"schema": inputSchema(route.Body, route.Updates), "example": bodyExample(route)}}}
 	}
+	if route.upload {
+		file := object{"type": "string", "description": "The table, its first line naming the columns.", "examples": []any{"phone_number,name\n+12025550100,Ada\n"}}
+		op["requestBody"] = object{"required": true, "content": object{"text/csv": object{"schema": file},
+			"multipart/form-data": object{"schema": object{"type": "object", "properties": object{"file": object{"type": "string"}}}}}}
+	}
 	return op
 }
 
@@ -349,19 +383,22 @@ func responses(route Route) object {
 		byStatus[f.Status] = append(byStatus[f.Status], f)
 	}
 	for status, fs := range byStatus {
-		all[strconv.Itoa(status)] = failureResponse(fs)
+		all[strconv.Itoa(status)] = failureResponse(fs, route.flagged && (status == http.StatusNotFound || status == http.StatusUnprocessableEntity))
 	}
 	all["429"] = object{"description": "Too many requests.", "content": content(ref("TooManyAttempts"), object{"message": "Too Many Attempts.", "retry_after": 1})}
 	return all
 }
 
-func failureResponse(fs []Failure) object {
+func failureResponse(fs []Failure, flagged bool) object {
 	whens, shown, kinds := []string{}, object{}, []string{}
 	for i, f := range fs {
 		whens = append(whens, f.When)
 		kind, value := "Message", object{"message": f.Message}
 		if f.Errors != nil {
 			kind, value["errors"] = "Invalid", f.Errors
+		}
+		if flagged {
+			kind, value["success"] = "Flagged"+kind, false
 		}
 		if !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)

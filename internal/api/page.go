@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"parley"
 )
@@ -148,4 +149,33 @@ func readQuery[T any](form parley.Form[T], values url.Values) (T, error) {
 		return q, &parley.Error{Code: parley.Invalid, Message: parley.ValidationFailed, Fields: errs}
 	}
 	return q, nil
+}
+
+// days is the part of a list's query that chooses a range of days of creation, both
+// included.
+type days struct{ From, To string }
+
+// date checks a day.
+func date(s string) string {
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
+		return "must be a date such as 2026-01-31."
+	}
+	return ""
+}
+
+// span is the range of days as instants, the end not included; what is not set is zero.
+func (d days) span() (from, to time.Time, err error) {
+	if d.From != "" {
+		from, _ = time.Parse(time.DateOnly, d.From) // checked by the table
+	}
+	if d.To != "" {
+		to, _ = time.Parse(time.DateOnly, d.To)
+		to = to.AddDate(0, 0, 1)
+	}
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		var errs parley.FieldErrors
+		errs.Add("date_to", "The date to must not be before the date from.")
+		err = &parley.Error{Code: parley.Invalid, Message: parley.ValidationFailed, Fields: errs}
+	}
+	return from, to, err
 }

@@ -33,12 +33,15 @@ type Route struct {
 	Errors  []Failure
 
 	handle  func(context.Context, *request) (*reply, error)
+	flagged bool   // its refusals carry success: false
+	upload  bool   // its body is a table of leads
 	failure string // the message when storage fails; "Server error" when empty
 }
 
 // Routes is every endpoint of the API.
 func Routes() []Route {
-	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), callRoutes(), doNotCallRoutes())
+	return slices.Concat(accountRoutes(), toolRoutes(), assistantRoutes(), webhookRoutes(), lookupRoutes(), numberRoutes(), trunkRoutes(), callRoutes(), deliveryRoutes(),
+		campaignRoutes(), importRoutes(), leadRoutes(), doNotCallRoutes())
 }
 
 // request is a call of an endpoint by an authenticated user.
@@ -48,6 +51,7 @@ type request struct {
 	user   *parley.User
 	tenant *store.Tenant
 	input  parley.Input
+	writer http.ResponseWriter // for its deadlines
 }
 
 // reply is an endpoint's answer.
@@ -135,7 +139,7 @@ func (s *Server) call(w *answerWriter, r *http.Request, route Route) {
 		s.fail(w, r, route, err)
 		return
 	}
-	rq := &request{Request: r, server: s, user: user, tenant: s.db.Tenant(user.ID)}
+	rq := &request{Request: r, server: s, user: user, tenant: s.db.Tenant(user.ID), writer: w.ResponseWriter}
 	if route.Body != nil {
 		if rq.input, ok = readInput(w, r); !ok {
 			return

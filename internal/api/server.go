@@ -32,6 +32,14 @@ type Config struct {
 	Policy     parley.NumberPolicy
 	Carriers   parley.Carriers
 	Recordings store.Recordings
+	NewSecret  func() string // for webhooks
+
+	// CanDial says whether a campaign has a line to call from; nil: every one has.
+	CanDial func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error)
+	// HangUp ends the running calls of a campaign, in the transaction that stops it.
+	HangUp func(context.Context, *store.Tenant, parley.ID) error
+	// Preview is what a campaign would do if it ran now.
+	Preview func(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error)
 }
 
 // Server answers the API, its reference page, and the operator's probes.

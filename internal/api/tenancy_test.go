@@ -23,12 +23,19 @@ var idIn = map[string]string{
 	"/user/assistant/{id}":                "assistant",
 	"/user/phone-numbers/{id}":            "phone number",
 	"/user/phone-numbers/sip-trunks/{id}": "trunk",
+	"/user/campaigns/{id}":                "campaign",
+	"/user/campaign/{id}":                 "campaign",
+	"/user/campaigns/{id}/preview":        "campaign",
+	"/user/campaigns/{id}/leads/import":   "campaign",
+	"/user/leads/{id}":                    "lead",
+	"/leads/{id}":                         "lead",
 }
 
 // idFields says which resource's id stands in a field of a body or query.
 var idFields = map[string]string{
 	"assistant_id": "assistant", "tool_ids": "tool", "phone_number_id": "phone number", "voice_id": "voice", "sip_trunk_id": "trunk",
 	"language_id": "everybody's", "llm_model_id": "everybody's", "knowledgebase_id": "nobody's yet", "tools": "tool",
+	"campaign_id": "campaign", "phone_number_ids": "phone number",
 }
 
 // possessions is one of each of the victim's resources.
@@ -39,7 +46,7 @@ func possessions(t testing.TB, s *service) map[string]parley.ID {
 	require.NoError(t, s.db.System().AddVoice(t.Context(), &parley.Voice{Name: "Cloned", Mode: parley.Pipeline, Provider: "x", Key: "k", UserID: &user.ID}))
 	voices := s.want(200, "GET", "/user/assistants/voices", "").list(t)
 	idOf := func(path, body string) parley.ID {
-		created := s.want(201, "POST", path, body).object(t)
+		created := s.call("POST", path, body).object(t)
 		data, ok := created["data"].(map[string]any)
 		if !ok {
 			data = created["api_key"].(map[string]any)
@@ -54,6 +61,9 @@ func possessions(t testing.TB, s *service) map[string]parley.ID {
 	}
 	own["phone number"] = idOf("/user/phone-numbers", fmt.Sprintf(`{"phone_number":"+12025550180","type_label":"SIP","sip_trunk_id":%d}`, own["trunk"]))
 	own["assistant"] = idOf("/user/assistant", anAssistant(fmt.Sprintf(`"tool_ids":[%d],"voice_id":%d,"phone_number_id":%d`, own["tool"], own["voice"], own["phone number"])))
+	own["campaign"] = idOf("/user/campaigns", fmt.Sprintf(`{"name":"Spring","assistant_id":%d,"phone_number_ids":[%d]}`, own["assistant"], own["phone number"]))
+	own["lead"] = idOf("/user/lead", fmt.Sprintf(`{"campaign_id":%d,"phone_number":"+12025550100","secondary_contacts":[{"phone_number":"+12025550101"}]}`, own["campaign"]))
+	s.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550108"}`)
 	return own
 }
 
@@ -93,6 +103,7 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 				}
 			}
 		}
+		attacker.want(201, "POST", "/user/campaigns", `{"name":"Mine","assistant_id":2}`)
 		mine := attacker.want(200, "GET", "/user/assistants", "").list(t)[0]["id"].(float64)
 		update := fmt.Sprintf("/user/assistant/%.0f", mine)
 		for _, position := range []struct{ method, path, body, kind string }{
@@ -108,6 +119,13 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 			{"POST", "/user/assistants/disable-webhook", `{"assistant_id":%d}`, "assistant"},
 			{"POST", "/user/assistants/enable-inbound-webhook", `{"assistant_id":"%d","webhook_url":"https://x.example"}`, "assistant"},
 			{"POST", "/user/assistants/disable-inbound-webhook", `{"assistant_id":%d}`, "assistant"},
+			{"POST", "/user/campaigns", `{"name":"x","assistant_id":%d}`, "assistant"},
+			{"POST", "/user/campaigns", `{"name":"x","assistant_id":2,"phone_number_ids":[%d]}`, "phone number"},
+			{"PUT", "/user/campaigns/2", `{"assistant_id":%d}`, "assistant"},
+			{"PUT", "/user/campaigns/2", `{"phone_number_ids":["%d"]}`, "phone number"},
+			{"POST", "/user/campaigns/update-status", `{"campaign_id":%d,"action":"start"}`, "campaign"},
+			{"POST", "/user/campaigns/update-status", `{"campaign_id":"%d","action":"stop","hangup":true}`, "campaign"},
+			{"POST", "/user/lead", `{"campaign_id":%d,"phone_number":"+12025550111"}`, "campaign"},
 		} {
 			foreign := attacker.call(position.method, position.path, fmt.Sprintf(position.body, own[position.kind]))
 			none := attacker.call(position.method, position.path, fmt.Sprintf(position.body, unknown))
@@ -115,6 +133,11 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 			require.Equal(t, none.status, foreign.status)
 			require.GreaterOrEqual(t, foreign.status, 400, "%+v", position)
 		}
+		// Somebody else's campaign is an empty list, as an unknown one is; a number another has listed or called is not.
+		require.Equal(t, "[]", attacker.want(200, "GET", fmt.Sprintf("/user/leads?campaign_id=%d", own["campaign"]), "").body)
+		lead := attacker.want(200, "POST", "/user/lead", `{"campaign_id":2,"phone_number":"+12025550108"}`)
+		require.Contains(t, lead.body, `"status":"created"`)
+		attacker.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550100"}`)
 		// The same number may be a line of both: whether it is another's stays unknown.
 		attacker.want(201, "POST", "/user/phone-numbers", `{"phone_number":"+12025550180","type_label":"SIP"}`)
 		require.Equal(t, before, everything(victim), "the victim's rows are as they were")
@@ -134,7 +157,7 @@ func TestPromiseA1RandomPairs(t *testing.T) {
 	for range trials(1000, 10_000) {
 		route := routes[random.IntN(len(routes))]
 		id := random.IntN(4) + 1
-		body := fmt.Sprintf(`{"assistant_id":%d,"webhook_url":"https://evil.example","assistant_name":"owned","tool_ids":[%d],"voice_id":%d,"timeout":3,"max_channels":2,"country_code":"CA"}`, id, id, random.IntN(8))
+		body := fmt.Sprintf(`{"assistant_id":%d,"webhook_url":"https://evil.example","assistant_name":"owned","tool_ids":[%d],"voice_id":%d,"timeout":3,"max_channels":2,"country_code":"CA","campaign_id":%d,"action":"start","name":"owned","phone_number":"+1202555010%d","allow_duplicate":true,"phone_number_ids":[%d]}`, id, id, random.IntN(8), id, id, id)
 		request := httptest.NewRequest(route.Method, "/api"+strings.ReplaceAll(route.Path, "{id}", fmt.Sprint(id)), strings.NewReader(body))
 		request.Header.Set("Authorization", "Bearer "+attacker.token)
 		recorder := httptest.NewRecorder()

@@ -39,14 +39,17 @@ func switchWebhook(form parley.Form[parley.WebhookSwitch], message string, turn 
 		if err != nil {
 			return nil, err
 		}
+		var a *parley.Assistant
 		err = rq.tenant.Tx(ctx, func(t *store.Tenant) error {
-			a, err := t.Assistant(ctx, wanted.AssistantID)
-			if err != nil {
+			if a, err = t.Assistant(ctx, wanted.AssistantID); err != nil {
 				return err
 			}
 			turn(a, wanted.URL)
 			return t.SaveAssistant(ctx, a, false)
 		})
-		return done(http.StatusOK, message, []byte("[]")), err
+		if err != nil {
+			return nil, err
+		}
+		return done(http.StatusOK, message, []byte("[]")), rq.awaitQuiet(ctx, a)
 	}
 }

@@ -42,19 +42,46 @@ func refusesRecording(text, language string) bool {
 	return demands(text, unrecordedPhrases[language])
 }
 
+// gap is a word that could not be understood.
+const gap = "…"
+
 // demands looks for one of the phrases, not followed by what limits it: "do not call
-// me again before Monday" is an appointment.
+// me again before Monday" is an appointment. On a bad line one word of a longer phrase
+// may be lost: "never … me again" can mean one thing only.
 func demands(text string, phrases []string) bool {
-	said := plain(text)
-	for _, phrase := range phrases {
-		_, after, found := strings.Cut(" "+said+" ", " "+phrase+" ")
-		if !found {
+	var said []string
+	for part := range strings.FieldsSeq(text) {
+		if strings.Trim(part, ".,!?") == gap {
+			said = append(said, gap)
 			continue
 		}
-		next, _, _ := strings.Cut(after, " ")
-		if !limiting[next] {
-			return true
+		said = append(said, plainWords(part)...)
+	}
+	for _, phrase := range phrases {
+		wanted := strings.Fields(phrase)
+		for i := 0; i+len(wanted) <= len(said); i++ {
+			if !saysSo(said[i:i+len(wanted)], wanted) {
+				continue
+			}
+			if rest := said[i+len(wanted):]; len(rest) == 0 || !limiting[rest[0]] {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// saysSo compares words that were heard with those of a phrase.
+func saysSo(said, wanted []string) bool {
+	gaps := 0
+	for i := range wanted {
+		switch {
+		case said[i] == wanted[i]:
+		case said[i] == gap && len(wanted) >= 4:
+			gaps++
+		default:
+			return false
+		}
+	}
+	return gaps <= 1
 }

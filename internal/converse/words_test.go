@@ -202,3 +202,23 @@ func TestGarbageIsSplitQuickly(t *testing.T) {
 		require.Less(t, time.Since(began), 5*time.Second, piece)
 	}
 }
+
+// A demand never to be called again must survive a word that the line lost, and must
+// not be heard in one that never was.
+func TestARefusalIsHeardOnABadLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Please never call me again.":          true,
+		"Please never … me again.":             true,
+		"Never call … again, thank you":        true,
+		"Do not … me again before Monday.":     false,
+		"Stop … me.":                           false, // too little is left to be sure
+		"Never … … again.":                     false,
+		"You could call me again.":             false,
+		"Do not call me again before tomorrow": false,
+	} {
+		if got := wantsNoCalls(text, "en"); got != want {
+			t.Errorf("%q: refuses further calls = %v, want %v", text, got, want)
+		}
+	}
+}

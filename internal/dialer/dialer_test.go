@@ -216,12 +216,13 @@ func TestPreviewIsThePlan(t *testing.T) {
 	s.Campaigns[0].Leads[1].Timezone, s.Caps.CalleeHours = &nowhere, true
 	s.Now = noon.Add(3 * time.Hour)
 	s.Campaigns[0].Leads[2].Attempts, s.Campaigns[0].Leads[2].DueAt = 1, s.Now.Add(time.Minute)
-	require.Equal(t, dialer.Forecast{
-		Now: 2, Later: 2, Never: 2, First: s.Now.Add(time.Minute),
-		Why: map[dialer.Why]int{dialer.DoNotCall: 1, dialer.NoHours: 1, dialer.RetryWait: 1, dialer.CampaignFull: 1},
+	first := s.Now.Add(time.Minute)
+	require.Equal(t, parley.Forecast{
+		Now: 2, Later: 2, Never: 2, First: &first,
+		Why: map[string]int{string(dialer.DoNotCall): 1, string(dialer.NoHours): 1, string(dialer.RetryWait): 1, string(dialer.CampaignFull): 1},
 	}, dialer.Preview(s, 1))
 	require.Equal(t, parley.CampaignDraft, s.Campaigns[0].Campaign.Status, "the situation is not changed")
-	require.Equal(t, dialer.Forecast{Why: map[dialer.Why]int{}}, dialer.Preview(s, 99))
+	require.Equal(t, parley.Forecast{Why: map[string]int{}}, dialer.Preview(s, 99))
 }
 
 func TestZonesOfNumbers(t *testing.T) {

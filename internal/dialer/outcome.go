@@ -43,6 +43,23 @@ func Claim(lead parley.Lead, call Call) (parley.Lead, bool) {
 	return lead, true
 }
 
+// Unclaim is how a lead becomes whose call was never dialled after all: as it was before
+// Claim, so that the attempt is still to be made.
+func Unclaim(lead parley.Lead, contact, attempt int) parley.Lead {
+	if lead.Status != parley.LeadProcessing || lead.Attempts != attempt || lead.NextContact != contact+1 {
+		return lead // ended by hand meanwhile, or edited
+	}
+	lead.Secondary = slices.Clone(lead.Secondary)
+	lead.Status = parley.LeadScheduled
+	lead.NextContact = contact
+	if contact == 0 {
+		lead.Attempts--
+	} else if contact <= len(lead.Secondary) {
+		lead.Secondary[contact-1].Status = parley.LeadRescheduled
+	}
+	return lead
+}
+
 // Outcome is how a lead becomes when an attempt to call it has ended.
 func Outcome(c *parley.Campaign, lead parley.Lead, r Result) parley.Lead {
 	lead.Secondary = slices.Clone(lead.Secondary)

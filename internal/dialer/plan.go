@@ -132,7 +132,7 @@ const lookAgain = 24 * time.Hour
 // when it might be. Pushing the time past one rule can run it into another, so they
 // are asked in turn until all agree.
 func (p *planner) ready(work *Work, window parley.Window, next *candidate, due time.Time) (until time.Time, why Why, ok bool) {
-	hours := p.hours(window, next.lead, next.number, p.sleeps(work))
+	hours := p.hours(window, next.lead, next.number, p.sleeps(work) && !parley.Fictional(next.number))
 	until = p.Now
 	if due.After(until) {
 		until, why = due, RetryWait

@@ -61,6 +61,11 @@ func (c *Client) RunTool(ctx context.Context, tool parley.Tool, in Invocation) p
 	return e
 }
 
+// Tool is RunTool as the switchboard asks for it.
+func (c *Client) Tool(ctx context.Context, a *parley.Assistant, tool parley.Tool, call parley.CallFacts, number int, arguments map[string]any) parley.Exchange {
+	return c.RunTool(ctx, tool, Invocation{Assistant: a, Call: call, Number: number, Arguments: arguments})
+}
+
 func toolRequest(ctx context.Context, method string, placed parley.Placement, key string) (*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, placed.URL, bytes.NewReader(placed.Body))
 	if err != nil {

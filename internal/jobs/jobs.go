@@ -60,9 +60,14 @@ type Queue struct {
 const (
 	// tidyEvery is how often the database is tidied.
 	tidyEvery = time.Hour
-	// pollEvery is how often a queue looks for jobs: a call is placed so soon after it
-	// was asked for, also when another process asked.
-	pollEvery = 50 * time.Millisecond
+	// dialEvery is how often a node looks for calls to place: one is placed so soon after
+	// it was asked for, also when another process asked.
+	dialEvery = 100 * time.Millisecond
+	// pollEvery is how often it looks for other jobs. A look costs SQLite a millisecond,
+	// most of it to compile the query.
+	pollEvery = 250 * time.Millisecond
+	// cooldown is how soon a queue that was found full is looked at again.
+	cooldown = 10 * time.Millisecond
 	// jobLimit bounds a job. All jobs are short; the longest asks a slow model twice.
 	jobLimit = 3 * time.Minute
 )
@@ -79,14 +84,18 @@ func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
 	q := &Queue{db: db, work: work, log: log, node: nodeID()}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker[tidying]{do: func(ctx context.Context, _ parley.ID) error { return db.System().Tidy(ctx) }})
-	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2, FetchPollInterval: 5 * time.Second}}
 	add(workers, queues, worker[dialling]{do: work.Dial}, dialQueue, 20)
 	add(workers, queues, worker[finishing]{do: work.Finish}, finishQueue, 20)
 	add(workers, queues, worker[delivering]{do: work.Deliver}, deliverQueue, 100)
+	if dial, ok := queues[dialQueue]; ok {
+		dial.FetchPollInterval = dialEvery
+		queues[dialQueue] = dial
+	}
 	config := &river.Config{
 		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
 		SkipUnknownJobCheck: true, // another node may have who this one has not
-		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
+		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: cooldown,
 		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{},
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return job[tidying]{}, nil }, nil),
@@ -183,7 +192,11 @@ func (q *Queue) Finish(ctx context.Context, tx *store.System, call parley.ID) er
 
 // Deliver has a webhook delivery attempted at a time, once the transaction commits.
 func (q *Queue) Deliver(ctx context.Context, tx *store.System, delivery parley.ID, at time.Time) error {
-	return insert(ctx, q, tx, job[delivering]{Row: delivery}, river.InsertOpts{Queue: deliverQueue, MaxAttempts: 10, ScheduledAt: at})
+	o := river.InsertOpts{Queue: deliverQueue, MaxAttempts: 10}
+	if at.After(time.Now()) { // what has a time waits for River's scheduler, which looks every few seconds
+		o.ScheduledAt = at
+	}
+	return insert(ctx, q, tx, job[delivering]{Row: delivery}, o)
 }
 
 func insert[K kind](ctx context.Context, q *Queue, tx *store.System, j job[K], o river.InsertOpts) error {

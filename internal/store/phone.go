@@ -50,7 +50,7 @@ func numberExists(err error) error {
 	return &parley.Error{Code: parley.Invalid, Message: parley.ValidationFailed, Fields: errs}
 }
 
-// DeletePhoneNumber removes a line that no assistant uses.
+// DeletePhoneNumber removes a line that no assistant and no campaign uses.
 func (t *Tenant) DeletePhoneNumber(ctx context.Context, id parley.ID) error {
 	return t.Tx(ctx, func(t *Tenant) error {
 		if _, err := t.PhoneNumber(ctx, id); err != nil {
@@ -62,6 +62,13 @@ func (t *Tenant) DeletePhoneNumber(ctx context.Context, id parley.ID) error {
 		}
 		if inUse > 0 {
 			return &parley.Error{Code: parley.Conflict, Message: "The phone number is assigned to an assistant. Unassign it first."}
+		}
+		inUse, err = t.number(ctx, "SELECT COUNT(*) FROM campaign_numbers WHERE phone_number_id = ?", id)
+		if err != nil {
+			return err
+		}
+		if inUse > 0 {
+			return &parley.Error{Code: parley.Conflict, Message: "The phone number is a line of a campaign. Remove it there first."}
 		}
 		result, err := t.exec(ctx, "DELETE FROM phone_numbers WHERE user_id = ? AND id = ?", t.user, id)
 		return affected(result, err, "Phone number")

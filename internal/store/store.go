@@ -371,3 +371,5 @@ func unique(err error) bool {
 func placeholders(n int) string {
 	return strings.TrimSuffix(strings.Repeat("?, ", n), ", ")
 }
+
+func scanID(row scanner, id *parley.ID) error { return row.Scan(id) }

@@ -112,6 +112,8 @@ func (b *Board) claim(ctx context.Context, id parley.ID) (call *parley.Call, a *
 		if err != nil || !claimed {
 			return err
 		}
+		at := time.Now().UTC()
+		c.DialedAt = &at
 		call = c
 		return nil
 	})

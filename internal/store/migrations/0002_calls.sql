@@ -61,8 +61,9 @@ CREATE INDEX calls_lead ON calls (lead_id) WHERE lead_id IS NOT NULL;
 CREATE INDEX calls_live ON calls (user_id, sip_trunk_id) WHERE status IN ('initiated', 'ringing', 'in-progress');
 CREATE INDEX calls_unfinished ON calls (id) WHERE status IN ('ended', 'ended_by_customer', 'ended_by_assistant');
 CREATE INDEX calls_held ON calls (node) WHERE node IS NOT NULL;
--- An attempt of a lead is one call, whoever claims it.
-CREATE UNIQUE INDEX calls_attempt ON calls (lead_id, lead_attempt, lead_contact) WHERE lead_id IS NOT NULL;
+CREATE INDEX calls_campaign_live ON calls (campaign_id) WHERE status IN ('initiated', 'ringing', 'in-progress') AND campaign_id IS NOT NULL;
+-- An attempt of a lead is dialled once, whoever claims it.
+CREATE UNIQUE INDEX calls_attempt ON calls (lead_id, lead_attempt, lead_contact) WHERE lead_id IS NOT NULL AND dialed_at IS NOT NULL;
 
 -- The steps of a call, and its turns for whoever listens while it goes on.
 CREATE TABLE call_events (

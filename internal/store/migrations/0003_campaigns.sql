@@ -38,6 +38,7 @@ CREATE TABLE campaigns (
   retry_on_voicemail       BOOLEAN NOT NULL,
   retry_on_goal_incomplete BOOLEAN NOT NULL,
   goal_variable            TEXT,
+  stop_reason              TEXT,
   created_at               BIGINT NOT NULL,
   updated_at               BIGINT NOT NULL,
   deleted_at               BIGINT -- set while its leads are being deleted
@@ -45,6 +46,13 @@ CREATE TABLE campaigns (
 CREATE INDEX campaigns_user ON campaigns (user_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX campaigns_running ON campaigns (id) WHERE status = 'in-progress' AND deleted_at IS NULL;
 CREATE INDEX campaigns_deleted ON campaigns (id) WHERE deleted_at IS NOT NULL;
+
+-- A task that one node at a time does for all.
+CREATE TABLE leases (
+  task  TEXT PRIMARY KEY,
+  node  TEXT NOT NULL,
+  until BIGINT NOT NULL
+);
 
 CREATE TABLE campaign_numbers (
   campaign_id     BIGINT NOT NULL REFERENCES campaigns (id),

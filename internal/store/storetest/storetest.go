@@ -5,9 +5,11 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,4 +150,30 @@ func Assistant(name string) *parley.Assistant {
 	a.Language, a.LLMModel, a.Timezone = "English", "sandbox", "Europe/Berlin"
 	a.InitialMessage, a.SystemPrompt = "Hello.", "Be brief."
 	return a
+}
+
+// Campaign is a stored campaign of a user's, with an assistant of its own.
+func Campaign(t testing.TB, tenant *store.Tenant, name string) *parley.Campaign {
+	t.Helper()
+	a := Assistant("Caller")
+	require.NoError(t, tenant.CreateAssistant(t.Context(), a))
+	c, _, errs := parley.CreateCampaign(parley.Input{"name": name, "assistant_id": json.Number(strconv.FormatInt(a.ID, 10)), "timezone": "Europe/Berlin"})
+	require.Empty(t, errs)
+	require.NoError(t, tenant.CreateCampaign(t.Context(), c))
+	return c
+}
+
+// Lead is a stored lead of a campaign, with these numbers besides its own.
+func Lead(t testing.TB, tenant *store.Tenant, campaign parley.ID, number string, others ...string) *parley.Lead {
+	t.Helper()
+	in := parley.Input{"campaign_id": json.Number(strconv.FormatInt(campaign, 10)), "phone_number": number}
+	contacts := []any{}
+	for _, other := range others {
+		contacts = append(contacts, map[string]any{"phone_number": other})
+	}
+	in["secondary_contacts"] = contacts
+	l, errs := parley.CreateLead(in)
+	require.Empty(t, errs)
+	require.NoError(t, tenant.CreateLead(t.Context(), l))
+	return l
 }

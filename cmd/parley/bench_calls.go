@@ -51,14 +51,13 @@ func (b *benchCallsCmd) Validate() error {
 
 // callsFinding is what a number of calls at once took.
 type callsFinding struct {
-	calls    int
-	busy     float64 // of one core
-	memory   int64   // bytes a call
-	late     media.Lateness
-	lost     float64 // of the packets sent to the people
-	skipped  float64 // of the packets that should have been sent
-	tooMany  bool
-	profiled bool
+	calls   int
+	busy    float64 // of one core
+	memory  int64   // bytes a call
+	late    media.Lateness
+	lost    float64 // of the packets sent to the people
+	skipped float64 // of the packets that should have been sent
+	tooMany bool
 }
 
 // Run measures and prints what it found.

@@ -206,7 +206,7 @@ func startPeopleProcess() (*peopleProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peopleProcess{command: exec.Command(self, "bench", "people")}
+	p := &peopleProcess{command: exec.Command(self, "bench", "people")} //nolint:gosec // this program itself
 	p.command.Stderr = os.Stderr
 	if p.in, err = p.command.StdinPipe(); err != nil {
 		return nil, err

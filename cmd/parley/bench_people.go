@@ -5,8 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"io"
+	"errors"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -123,11 +122,6 @@ func (p *people) close() error {
 // address is where their carrier is.
 func (p *people) address() string { return p.agent.Addr("udp").String() }
 
-// trunk is how they are called.
-func (p *people) trunk() parley.Trunk {
-	return parley.Trunk{ID: defaultTrunkID, Address: p.address(), Transport: "udp", CallingFormat: "+e164"}
-}
-
 // incoming picks up.
 func (p *people) incoming(_ context.Context, in *sip.Incoming) {
 	p.invites.Add(1)
@@ -146,23 +140,6 @@ func (p *people) incoming(_ context.Context, in *sip.Incoming) {
 		return
 	}
 	who.talk(in.Offer.Remote)
-}
-
-// dial has one of them call a server.
-func (p *people) dial(ctx context.Context, to, number string) (*person, error) {
-	who, err := p.newPerson()
-	if err != nil {
-		return nil, err
-	}
-	way := parley.Trunk{ID: 1, Address: to, Transport: "udp", CallingFormat: "+e164"}
-	who.call, err = p.agent.Dial(ctx, way, sip.Outgoing{To: number, From: "+12025550111", Media: who.media(), Hooks: who.hooks()})
-	if err != nil {
-		_ = who.conn.Close()
-		return nil, err
-	}
-	who.answered = time.Now()
-	go who.talk(who.call.Session().Remote)
-	return who, nil
 }
 
 func (p *people) newPerson() (*person, error) {
@@ -262,7 +239,7 @@ func (w *person) listen() {
 		}
 		sequence := binary.BigEndian.Uint16(packet[2:])
 		w.people.received.Add(1)
-		if gap := int16(sequence - w.last); w.begun && gap > 1 { //nolint:gosec // sequence numbers wrap
+		if gap := int16(sequence - w.last); w.begun && gap > 1 {
 			w.people.lost.Add(int64(gap) - 1)
 		}
 		w.begun, w.last = true, sequence
@@ -368,8 +345,5 @@ func (benchPeopleCmd) Run(ctx context.Context, c console) error {
 			p.hangUpAll(ctx)
 		}
 	}
-	if err == nil || err == io.EOF {
-		return p.close()
-	}
-	return fmt.Errorf("the people of the bench: %w", err)
+	return errors.Join(err, p.close())
 }

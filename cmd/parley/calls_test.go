@@ -162,6 +162,23 @@ func (d *desk) metric(name string) float64 {
 	return value
 }
 
+// dial has one of them call a desk.
+func (p *people) dial(ctx context.Context, to string) (*person, error) {
+	who, err := p.newPerson()
+	if err != nil {
+		return nil, err
+	}
+	way := parley.Trunk{ID: 1, Address: to, Transport: "udp", CallingFormat: "+e164"}
+	who.call, err = p.agent.Dial(ctx, way, sip.Outgoing{To: deskNumber, From: "+12025550111", Media: who.media(), Hooks: who.hooks()})
+	if err != nil {
+		_ = who.conn.Close()
+		return nil, err
+	}
+	who.answered = time.Now()
+	go who.talk(who.call.Session().Remote)
+	return who, nil
+}
+
 // eventually polls what other processes do.
 func eventually(t *testing.T, what string, within time.Duration, holds func() bool) {
 	t.Helper()
@@ -315,7 +332,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 		<-pace.C
 		offered.Go(func() {
 			began := time.Now()
-			_, err := p.dial(context.Background(), d.sip, deskNumber)
+			_, err := p.dial(context.Background(), d.sip)
 			mu.Lock()
 			defer mu.Unlock()
 			status := statusOf(t, err)
@@ -327,7 +344,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 	}
 	offered.Wait()
 	require.Equal(t, map[int]int{0: 20, 503: 20}, outcomes)
-	require.EqualValues(t, 20, d.metric("parley_calls_active"))
+	require.Equal(t, 20, int(d.metric("parley_calls_active")))
 	t.Logf("slowest 503 after %s", slowest)
 	if full() {
 		require.LessOrEqual(t, slowest, 200*time.Millisecond)
@@ -337,7 +354,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 	p.hangUpAll(t.Context())
 	eventually(t, "all are over", slowly, func() bool { return d.open() == 0 })
 	require.Equal(t, map[parley.CallStatus]int{parley.CallCompleted: 20}, d.tally())
-	who, err := p.dial(t.Context(), d.sip, deskNumber)
+	who, err := p.dial(t.Context(), d.sip)
 	require.NoError(t, err, "there is room again")
 	require.NoError(t, who.hangUp(t.Context()))
 	d.stops()
@@ -352,16 +369,16 @@ func TestPromiseT7StopDrains(t *testing.T) {
 				d.calls(fmt.Sprintf("+4930%06d", i))
 				continue
 			}
-			_, err := p.dial(t.Context(), d.sip, deskNumber)
+			_, err := p.dial(t.Context(), d.sip)
 			require.NoError(t, err)
 		}
 		p.awaits(t, 10)
 		require.NoError(t, d.command.Process.Signal(syscall.SIGTERM))
 		eventually(t, "it is not ready any more", slowly, func() bool { return d.get("/readyz", "") == 503 })
-		_, err := p.dial(t.Context(), d.sip, deskNumber)
+		_, err := p.dial(t.Context(), d.sip)
 		require.Equal(t, 503, statusOf(t, err))
 		require.Equal(t, 10, p.counts().Talking, "they talk on")
-		require.EqualValues(t, 10, d.metric("parley_calls_active"))
+		require.Equal(t, 10, int(d.metric("parley_calls_active")))
 		p.hangUpAll(t.Context())
 		require.NoError(t, <-d.exited, d.log)
 		again := returns(t, p, env)
@@ -406,7 +423,7 @@ func TestPromiseT8CrashIsBounded(t *testing.T) {
 			heir = returns(t, p, env) // after it
 		}
 		began := time.Now()
-		eventually(t, "all rows are final", bounded, func() bool { return heir.open() == 0 })
+		eventually(t, "all rows are final", sampleDuration(slowly, bounded), func() bool { return heir.open() == 0 })
 		t.Logf("final %s later", time.Since(began).Round(time.Millisecond))
 		require.Equal(t, map[parley.CallStatus]int{parley.CallCompleted: 20}, heir.tally(), "they had been answered")
 		require.EqualValues(t, 20, p.counts().Invites, "nobody was called twice")
@@ -487,7 +504,7 @@ func (d *desk) crowd(t *testing.T, n int) {
 		if i%2 == 0 {
 			all.Go(func() {
 				defer cancel()
-				if who, err := d.people.dial(ctx, d.sip, deskNumber); err == nil {
+				if who, err := d.people.dial(ctx, d.sip); err == nil {
 					<-ctx.Done()
 					_ = who.hangUp(context.Background())
 				}
@@ -511,9 +528,9 @@ func TestPromiseT5DeadMediaEndsTheCall(t *testing.T) {
 	}
 	p := gather(t) // who say nothing, in packets
 	d := opens(t, p, []string{"PARLEY_DATA=" + t.TempDir()})
-	dead, err := p.dial(t.Context(), d.sip, deskNumber)
+	dead, err := p.dial(t.Context(), d.sip)
 	require.NoError(t, err)
-	quiet, err := p.dial(t.Context(), d.sip, deskNumber)
+	quiet, err := p.dial(t.Context(), d.sip)
 	require.NoError(t, err)
 	eventually(t, "they hear", slowly, func() bool { return p.sounded() == 2 })
 	dead.quiet.Store(true)
@@ -542,7 +559,7 @@ func TestPromiseT9JunkBesideACall(t *testing.T) {
 	t.Parallel()
 	p := gather(t, question)
 	d := opens(t, p, []string{"PARLEY_DATA=" + t.TempDir()})
-	_, err := p.dial(t.Context(), d.sip, deskNumber)
+	_, err := p.dial(t.Context(), d.sip)
 	require.NoError(t, err)
 	eventually(t, "they talk", slowly, func() bool { return p.sounded() == 1 })
 	resident := d.metric("process_resident_memory_bytes")
@@ -597,7 +614,7 @@ func TestPromiseL2LogsHoldNoPeople(t *testing.T) {
 		var id parley.ID
 		for i := range n {
 			id = d.calls(fmt.Sprintf("+49309988%03d", i))
-			who, err := p.dial(t.Context(), d.sip, deskNumber)
+			who, err := p.dial(t.Context(), d.sip)
 			require.NoError(t, err)
 			for _, key := range "7391846" {
 				require.NoError(t, who.call.SendDigit(t.Context(), byte(key), 100*time.Millisecond))
@@ -610,8 +627,8 @@ func TestPromiseL2LogsHoldNoPeople(t *testing.T) {
 		d.must(200, "GET", "/metrics", "", &metrics)
 		d.stops()
 		for _, canary := range []string{"49309988", "12025550111", strings.TrimPrefix(deskNumber, "+"), "Zyxwarida", "Quokka", "Wombat", "7391846", d.token} {
-			require.False(t, strings.Contains(d.log.String(), canary), "%s is in the log: %s", canary, d.log)
-			require.False(t, strings.Contains(metrics, canary), "%s is in the metrics", canary)
+			require.NotContains(t, d.log.String(), canary)
+			require.NotContains(t, metrics, canary)
 		}
 		require.Contains(t, d.log.String(), "stopping", "there is a log")
 	})

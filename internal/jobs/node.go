@@ -15,7 +15,7 @@ const (
 	silence = 15 * time.Second
 	// watchEvery is how often every node looks for dead ones: what they held is taken
 	// over within silence and this much.
-	watchEvery = 2 * time.Second
+	watchEvery = time.Second
 )
 
 // beat keeps this node alive and buries those that died.

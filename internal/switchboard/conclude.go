@@ -13,7 +13,7 @@ import (
 )
 
 // end writes down what became of a call that this node held, and what is to follow.
-func (b *Board) end(ctx context.Context, c *parley.Call, a *parley.Assistant, r *recording, result Result, err error, l *liveCall) {
+func (b *Board) end(ctx context.Context, c *parley.Call, r *recording, result Result, err error, l *liveCall) {
 	ctx = context.WithoutCancel(ctx)
 	defer b.scribe.forget(c.ID)
 	over := time.Now().UTC()
@@ -181,7 +181,7 @@ func (b *Board) unanswered(c *parley.Call, result Result, err error, l *liveCall
 			b.scribe.note(c.ID, parley.EventSIP, parley.Object{"status": failure.Status})
 		}
 	default:
-		if own, ok := errors.AsType[*ownFailure](err); ok {
+		if own, ok := errors.AsType[*ownError](err); ok {
 			reason = own.reason
 		} else if err != nil {
 			b.Log.Error("a call could not be placed", "call", c.ID, "error", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -217,9 +216,7 @@ func TestHangingUpAnInboundCall(t *testing.T) {
 	o.inbound(o.user, o.number(o.user, o.trunk(o.user, p, 10), "+12025550180"), nil)
 	call, err := p.calls(t.Context(), o, "+12025550180")
 	require.NoError(t, err)
-	asked := time.Now()
 	o.hangsUp(o.newest(o.user).ID)
 	ended(t, o.ends(o.newest(o.user).ID), parley.CallCompleted, parley.EndHangup)
 	<-call.Done()
-	require.Less(t, time.Since(asked), 10*time.Second)
 }

@@ -79,7 +79,9 @@ func (r *readings) Describe(to chan<- *prometheus.Desc) {
 
 // Collect takes the readings.
 func (r *readings) Collect(to chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, v int) { to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v)) }
+	gauge := func(d *prometheus.Desc, v int) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v))
+	}
 	gauge(activeCalls, r.board.Live())
 	gauge(mostCalls, r.board.MaxCalls)
 	stopping := 0

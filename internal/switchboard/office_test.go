@@ -204,7 +204,7 @@ func statuses(c *parley.Call) (steps []string) {
 func rank(status string) int { return slices.Index(parley.CallStatuses, parley.CallStatus(status)) }
 
 // counted is the sum of a metric over those of its labels that are given.
-func (o *office) counted(name string, labels map[string]string) (sum float64) {
+func (o *office) counted(name string, labels map[string]string) (sum int) {
 	o.t.Helper()
 	families, err := o.metrics.Gather()
 	require.NoError(o.t, err)
@@ -220,7 +220,7 @@ func (o *office) counted(name string, labels map[string]string) (sum float64) {
 				}
 			}
 			if fits == len(labels) {
-				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+				sum += int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
 			}
 		}
 	}

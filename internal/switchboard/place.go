@@ -126,7 +126,7 @@ func (b *Board) forbidden(ctx context.Context, s *store.System, c *parley.Call) 
 		return parley.EndHangup, err
 	}
 	if b.Policy.Check(c.CustomerNumber) != nil {
-		return parley.EndBlocked, nil
+		return parley.EndBlocked, nil //nolint:nilerr // the verdict is the answer
 	}
 	listed, err := s.Tenant(c.UserID).DoNotCall(ctx, c.CustomerNumber)
 	if err != nil || listed[c.CustomerNumber] {
@@ -187,14 +187,14 @@ func (b *Board) place(ctx context.Context, l *liveCall, c *parley.Call, a *parle
 		config, r, err := b.converse(ctx, c, a)
 		if err != nil {
 			b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
-			b.end(ctx, c, a, r, Result{}, failed(parley.EndInternal, err), l)
+			b.end(ctx, c, r, Result{}, failed(parley.EndInternal, err), l)
 			return
 		}
 		result, err := b.Telephone.Place(ctx, attempt, config)
 		if held(err) && time.Since(c.CreatedAt) < patience && pause(ctx, tryAgain) {
 			continue
 		}
-		b.end(ctx, c, a, r, result, err, l)
+		b.end(ctx, c, r, result, err, l)
 		return
 	}
 }
@@ -231,15 +231,15 @@ func (b *Board) signals(c *parley.Call) Signals {
 }
 
 // failed is the error of a call that came to nothing on our side.
-func failed(reason parley.EndReason, err error) error { return &ownFailure{reason, err} }
+func failed(reason parley.EndReason, err error) error { return &ownError{reason, err} }
 
-type ownFailure struct {
+type ownError struct {
 	reason parley.EndReason
 	err    error
 }
 
-func (f *ownFailure) Error() string { return f.err.Error() }
-func (f *ownFailure) Unwrap() error { return f.err }
+func (f *ownError) Error() string { return f.err.Error() }
+func (f *ownError) Unwrap() error { return f.err }
 
 // verdicts are what the outcomes of a call that was not answered mean for its record.
 var verdicts = map[sip.Outcome]struct {

@@ -108,6 +108,9 @@ func (b *benchCallsCmd) measure(ctx context.Context, open func(*callSite, contex
 			return findings, err
 		}
 		p.stepf("%d calls, measuring", n)
+		if err := rest(ctx, settling); err != nil {
+			return findings, err
+		}
 		found, err := b.window(ctx, s, n, whole)
 		if err != nil {
 			return findings, err
@@ -135,13 +138,11 @@ func (b *benchCallsCmd) window(ctx context.Context, s *callSite, n int, whole bo
 	if err != nil {
 		return found, err
 	}
-	wait := time.NewTimer(b.Window)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-ctx.Done():
-	}
+	err = rest(ctx, b.Window)
 	finish()
+	if err != nil {
+		return found, err
+	}
 	took := time.Since(began)
 	found.busy = float64(cpuTime()-used) / float64(took)
 	found.late = s.media().Lateness().Since(late)
@@ -157,6 +158,22 @@ func (b *benchCallsCmd) window(ctx context.Context, s *callSite, n int, whole bo
 	found.skipped = max(0, 1-float64(found.late.Packets)/(float64(n)*took.Seconds()*50))
 	found.tooMany = found.late.P99 > tooLate || found.busy > tooBusy*float64(b.Cores)
 	return found, nil
+}
+
+// settling is how long calls that have just been connected are left alone: their
+// greetings are over then.
+const settling = 4 * time.Second
+
+// rest waits, unless the bench is cancelled.
+func rest(ctx context.Context, d time.Duration) error {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // profile begins a CPU profile, if one is asked for.

@@ -86,7 +86,7 @@ func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call
 
 // equipment gives assistants their providers.
 func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.Config, error) {
-	p, ambience := sandbox.New(sandbox.Options{}), audio.NewAmbience(1)
+	p, ambience, phrases := sandbox.New(sandbox.Options{}), audio.NewAmbience(1), &converse.Phrasebook{}
 	return func(ctx context.Context, a *parley.Assistant) (converse.Config, error) {
 		tenant := db.Tenant(a.UserID)
 		voice, err := tenant.Voice(ctx, a.VoiceID)
@@ -98,7 +98,7 @@ func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.
 			return converse.Config{}, err
 		}
 		c := sandboxed(p, a, voice, model)
-		c.Ambience = ambience
+		c.Ambience, c.Phrases = ambience, phrases
 		return c, nil
 	}
 }

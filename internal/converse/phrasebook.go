@@ -29,15 +29,21 @@ func (b *Phrasebook) find(by spokenBy) (Sound, bool) {
 	return sound, ok
 }
 
-func (b *Phrasebook) add(by spokenBy, sound Sound) {
+// add enters a sentence and returns the one to use: that of whoever came first.
+func (b *Phrasebook) add(by spokenBy, sound Sound) Sound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if first, ok := b.spoken[by]; ok {
+		return first
+	}
 	if b.spoken == nil {
 		b.spoken = map[spokenBy]Sound{}
 	}
 	if len(b.spoken) < mostPhrases {
-		b.spoken[by] = Sound{Samples: slices.Clip(sound.Samples), Words: slices.Clip(sound.Words)}
+		b.spoken[by] = Sound{Samples: slices.Clone(sound.Samples), Words: slices.Clone(sound.Words)}
+		return b.spoken[by]
 	}
+	return sound
 }
 
 // look takes a sentence that is to be kept from the book.
@@ -56,7 +62,8 @@ func (c *Conversation) look(s *sentence) bool {
 // enter puts a sentence that has been kept into the book, if one speaker said all of it.
 func (c *Conversation) enter(s *sentence, provider int) {
 	if c.cfg.Phrases != nil && s.base == 0 && c.voice.kept[s.text] == s {
-		c.cfg.Phrases.add(c.asks(provider, s.text), Sound{Samples: s.samples, Words: s.words})
+		kept := c.cfg.Phrases.add(c.asks(provider, s.text), Sound{Samples: s.samples, Words: s.words})
+		s.samples, s.words = kept.Samples, kept.Words
 	}
 }
 

@@ -206,7 +206,7 @@ func startPeopleProcess() (*peopleProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &peopleProcess{command: exec.Command(self, "bench", "people")} //nolint:gosec // this program itself
+	p := &peopleProcess{command: exec.Command(self, "bench", "people")} //nolint:gosec,noctx // this program itself; it ends with its input
 	p.command.Stderr = os.Stderr
 	if p.in, err = p.command.StdinPipe(); err != nil {
 		return nil, err

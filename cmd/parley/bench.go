@@ -14,7 +14,9 @@ import (
 )
 
 type benchCmd struct {
-	API benchAPICmd `cmd:"" name:"api" help:"Measure the API on this machine beside a bare HTTP handler that runs the same SQL."`
+	API    benchAPICmd    `cmd:"" name:"api" help:"Measure the API on this machine beside a bare HTTP handler that runs the same SQL."`
+	Calls  benchCallsCmd  `cmd:"" help:"Measure how many calls at once this machine holds: whole conversations, and media only beside them."`
+	People benchPeopleCmd `cmd:"" hidden:"" help:"The other end of the calls of bench calls."`
 }
 
 type benchAPICmd struct {

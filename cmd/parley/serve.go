@@ -56,11 +56,12 @@ type server struct {
 	http      *http.Server
 	listener  net.Listener
 	failed    chan error
+	registry  *prometheus.Registry
 }
 
 // start opens, migrates and listens; it returns when requests are answered.
 func start(ctx context.Context, config *Config, c console) (*server, error) {
-	s := &server{config: config, log: config.logger(c.err), failed: make(chan error, 1)}
+	s := &server{config: config, log: config.logger(c.err), failed: make(chan error, 1), registry: prometheus.NewRegistry()}
 	token, err := s.open(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -99,7 +100,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	}}
 	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
 	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
-		Equip: equipment(s.db, s.providers), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Metrics: s.registry, Equip: equipment(s.db, s.providers), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
 		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
 			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
 				return err
@@ -187,8 +188,7 @@ func (h atLeastWarn) WithAttrs(a []slog.Attr) slog.Handler {
 func (h atLeastWarn) WithGroup(g string) slog.Handler { return atLeastWarn{h.Handler.WithGroup(g)} }
 
 func (s *server) serve() {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
@@ -197,7 +197,7 @@ func (s *server) serve() {
 		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
 			return t.HangUpCampaign(ctx, campaign)
 		},
-	}, s.db, s.log, registry, api.Check{Name: "queue", Run: s.queue.Check})
+	}, s.db, s.log, s.registry, api.Check{Name: "queue", Run: s.queue.Check}, api.Check{Name: "calls", Run: s.exchange.check})
 	s.http = &http.Server{
 		Handler: s.api,
 		// A client that dribbles its headers or body holds a connection no longer than this.
@@ -238,23 +238,24 @@ func (s *server) greet(c console, token string) {
 	c.printf("Stop with Ctrl-C.\n")
 }
 
-// stop refuses new requests, finishes the running ones, then the calls, then the jobs
-// that follow them, and closes the database.
+// stop takes no more calls and lets those that are up end, which can be followed and
+// hurried by the API meanwhile; then it refuses new requests and finishes the running
+// ones, then the jobs that follow the calls, and closes the database.
 func (s *server) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
-	defer cancel()
 	s.log.Info("stopping", "calls", s.exchange.board.Live())
-	s.api.Stop()
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
-	}
 	s.asking()
 	s.asked.Wait()
 	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
 	s.exchange.drain(draining)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
+	defer cancel()
+	s.api.Stop()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
+	}
 	jobsCtx, stopJobs := context.WithTimeout(context.Background(), s.patience())
 	defer stopJobs()
 	err = errors.Join(err, s.finishCalls(jobsCtx), s.queue.Stop(jobsCtx), s.exchange.close(), s.providers.Close())

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-var sipLine = regexp.MustCompile(`(?m)^  SIP +(\S+)$`)
 
 // sipAddress is where a server takes SIP.
 func (n *node) sipAddress() string {

@@ -357,6 +357,14 @@ func (x *exchange) loadTrunks(ctx context.Context) error {
 	return nil
 }
 
+// check fails while the node takes no more calls.
+func (x *exchange) check(context.Context) error {
+	if x.board.Draining() {
+		return errors.New("the server is stopping and takes no more calls")
+	}
+	return nil
+}
+
 // drain lets the calls end, and writes down what became of them.
 func (x *exchange) drain(ctx context.Context) { x.board.Drain(ctx) }
 

@@ -42,6 +42,8 @@ type Config struct {
 	InbandDigits bool
 	// Ambience is shared by all calls of a process, for it renders each background once.
 	Ambience *audio.Ambience
+	// Phrases is shared like it: what the engine itself says is rendered once.
+	Phrases *Phrasebook
 	// Hints are words that the transcriber should expect.
 	Hints []string
 

@@ -218,6 +218,9 @@ func (c *Conversation) compose(k kind, text string) *utterance {
 func (c *Conversation) finish(u *utterance) {
 	c.mouth.ended = u.ended
 	c.keepSaid(u, false)
+	for _, s := range u.sentences {
+		s.samples = nil // its words may still be asked for, its sound is over
+	}
 	c.next()
 	if u.kind != kindReengage && u.begun {
 		c.quiet.since = max(c.quiet.since, u.ended)

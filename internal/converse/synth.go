@@ -68,7 +68,7 @@ func (c *Conversation) keepNext() {
 		if s.asked && !s.whole {
 			return
 		}
-		if !s.asked {
+		if !s.asked && !c.look(s) {
 			c.render(s)
 			return
 		}
@@ -102,11 +102,7 @@ func (c *Conversation) attempt(s *sentence, text string) {
 		return
 	}
 	s.base = len(s.samples)
-	p, try, a := c.cfg.Speakers[i], s.try, &c.cfg.Assistant
-	u := Utterance{
-		Text: text, Voice: p.Key, Language: c.language, Rate: c.cfg.Rate,
-		Speed: float64(a.SpeechSpeed), Stability: float64(a.VoiceStability), Similarity: float64(a.VoiceSimilarity),
-	}
+	p, try, u := c.cfg.Speakers[i], s.try, c.asks(i, text).Utterance
 	c.meter.add(PartUsage{Part: PartSpeaker, Provider: p.Name, Key: p.Key, Characters: utf8.RuneCountInString(text), Requests: 1})
 	limit := firstSoundLimit
 	if c.voice.chain.last(s.route) {
@@ -159,6 +155,7 @@ func (c *Conversation) attemptOver(s *sentence, try int, err error) {
 		s.whole = true
 		s.rest()
 		c.voice.chain.worked(i)
+		c.enter(s, i)
 		c.keepNext()
 		return
 	}

@@ -71,14 +71,19 @@ type pace struct {
 }
 
 // usual has what a dead node held taken over within 20 seconds.
-var usual = pace{beat: 5 * time.Second, silence: 15 * time.Second, watch: 2 * time.Second, retry: time.Second}
+var usual = pace{beat: 5 * time.Second, silence: 15 * time.Second, watch: time.Second, retry: time.Second}
 
 const (
 	// tidyEvery is how often the database is tidied.
 	tidyEvery = time.Hour
-	// pollEvery is how often a queue looks for jobs: a call is placed so soon after it
-	// was asked for, also when another process asked.
-	pollEvery = 50 * time.Millisecond
+	// dialEvery is how often a node looks for calls to place: one is placed so soon after
+	// it was asked for, also when another process asked.
+	dialEvery = 100 * time.Millisecond
+	// pollEvery is how often it looks for other jobs. A look costs SQLite a millisecond,
+	// most of it to compile the query.
+	pollEvery = 250 * time.Millisecond
+	// cooldown is how soon a queue that was found full is looked at again.
+	cooldown = 10 * time.Millisecond
 	// jobLimit bounds a job. All jobs are short; the longest asks a slow model twice.
 	jobLimit = 3 * time.Minute
 	// attempts is how often a job is tried before it is dead.
@@ -101,14 +106,18 @@ func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error)
 	q := &Queue{db: db, work: work, log: log, node: nodeID(), pace: p}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker[tidying]{do: func(ctx context.Context, _ parley.ID) error { return db.System().Tidy(ctx) }})
-	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}
+	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2, FetchPollInterval: 5 * time.Second}}
 	add(workers, queues, worker[dialling]{do: work.Dial}, dialQueue, 20)
 	add(workers, queues, worker[finishing]{do: work.Finish}, finishQueue, 20)
 	add(workers, queues, worker[delivering]{do: work.Deliver}, deliverQueue, 100)
+	if dial, ok := queues[dialQueue]; ok {
+		dial.FetchPollInterval = dialEvery
+		queues[dialQueue] = dial
+	}
 	config := &river.Config{
 		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
 		SkipUnknownJobCheck: true, // another node may have who this one has not
-		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
+		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: cooldown,
 		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{p.retry}, ErrorHandler: q,
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return job[tidying]{}, nil }, nil),

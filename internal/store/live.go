@@ -143,12 +143,22 @@ func (s *System) Advance(ctx context.Context, node string, steps []Step) error {
 					continue
 				}
 			}
-			if err := s.addEvents(ctx, []parley.CallEvent{step.Event}); err != nil {
+			if err := s.addStep(ctx, node, step.Event); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// addStep appends to the timeline of a call that the node holds.
+func (s *System) addStep(ctx context.Context, node string, e parley.CallEvent) error {
+	detail, err := json.Marshal(e.Detail)
+	if err != nil {
+		return err
+	}
+	_, err = s.exec(ctx, "INSERT INTO call_events (call_id, at, event, detail) SELECT id, ?, ?, ? FROM calls WHERE id = ? AND node = ?", e.At.UnixMicro(), e.Event, string(detail), e.CallID, node)
+	return err
 }
 
 func (s *System) move(ctx context.Context, node string, step Step) (bool, error) {

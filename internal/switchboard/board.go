@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"parley"
 	"parley/internal/converse"
 	"parley/internal/jobs"
@@ -48,6 +50,7 @@ type Config struct {
 	Notice     string // spoken first in every call; recording begins after it
 	OptOutHint string
 	OptOut     byte // the key that refuses further calls; 0: none
+	Metrics    prometheus.Registerer
 }
 
 // Board is the switchboard of one node: the owner of its live calls.
@@ -55,6 +58,7 @@ type Board struct {
 	Config
 	queue    *jobs.Queue
 	scribe   *scribe
+	metrics  *metrics
 	running  sync.WaitGroup // a count for each seat that is taken
 	loops    sync.WaitGroup
 	stopping context.CancelFunc
@@ -93,7 +97,9 @@ func New(config Config) *Board {
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Board{Config: config, live: map[parley.ID]*liveCall{}}
+	b := &Board{Config: config, live: map[parley.ID]*liveCall{}}
+	b.metrics = newMetrics(b)
+	return b
 }
 
 // hangupEvery is how often a node looks for calls that somebody wants ended.
@@ -189,7 +195,6 @@ func (b *Board) Drain(ctx context.Context) {
 	b.mu.Lock()
 	b.draining = true
 	b.mu.Unlock()
-	b.Telephone.SIP.Drain()
 	over := make(chan struct{})
 	go func() {
 		b.running.Wait()
@@ -242,11 +247,16 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 	config.CanTransfer = true
 	config.Notice, config.OptOutHint, config.OptOutDigit = b.Notice, b.OptOutHint, b.OptOut
 	config.Log = b.Log
-	config.Watch = func(e converse.Event) { b.scribe.heard(c, e) }
 	var r *recording
 	if a.Record {
 		r = newRecording(b.Recordings, c.ID, b.Log)
 		config.Tap = r.tap
+	}
+	config.Watch = func(e converse.Event) {
+		if e.Refused {
+			r.discard()
+		}
+		b.scribe.heard(c, e)
 	}
 	return config, r, nil
 }

@@ -3,6 +3,7 @@ package switchboard
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"parley"
@@ -12,7 +13,7 @@ import (
 )
 
 // end writes down what became of a call that this node held, and what is to follow.
-func (b *Board) end(ctx context.Context, c *parley.Call, a *parley.Assistant, r *recording, result Result, err error, l *liveCall) {
+func (b *Board) end(ctx context.Context, c *parley.Call, r *recording, result Result, err error, l *liveCall) {
 	ctx = context.WithoutCancel(ctx)
 	defer b.scribe.forget(c.ID)
 	over := time.Now().UTC()
@@ -23,28 +24,40 @@ func (b *Board) end(ctx context.Context, c *parley.Call, a *parley.Assistant, r 
 		b.unanswered(c, result, err, l)
 	}
 	c.Recording = r.finish(result.Answered && !result.RecordingRefused)
-	b.scribe.sync(ctx)
-	if err := b.persist(ctx, func(s *store.System) error { return b.settle(ctx, s, b.queue.Node(), c) }); err != nil {
-		// It was taken from this node, or the node leaves: whoever took it has concluded it.
+	err = b.persist(ctx, func(s *store.System) error { return b.settle(ctx, s, b.queue.Node(), c) })
+	if errors.Is(err, store.ErrFenced) && c.OptedOut { // whoever took the call did not hear that
+		err = errors.Join(err, b.persist(ctx, func(s *store.System) error { return b.forbid(ctx, s, c) }))
+	}
+	if err != nil {
+		// It was taken from this node, or the node leaves: whoever took it concludes it.
 		b.Log.Error("the end of a call could not be written", "call", c.ID, "error", err)
 	}
 }
 
-// persistFor is how long a node tries to write the end of a call: longer than it takes a
-// database to come back, and no longer than it would be dead for the others.
+// persistFor is how long a node that stops tries to write the end of a call. One that
+// goes on tries for as long as the database takes to come back: nobody else concludes
+// the calls of a node that lives.
 const persistFor = 30 * time.Second
 
 // persist runs a transaction until it succeeds, or the call is no longer ours.
 func (b *Board) persist(ctx context.Context, fn func(*store.System) error) error {
-	deadline := time.Now().Add(persistFor)
+	began := time.Now()
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		err := b.DB.System().Tx(ctx, fn)
-		if err == nil || errors.Is(err, store.ErrFenced) || time.Now().After(deadline) {
+		err := b.scribe.sync(ctx) // what led to it comes before the end in the timeline
+		if err == nil {
+			err = b.DB.System().Tx(ctx, fn)
+		}
+		if err == nil || errors.Is(err, store.ErrFenced) || b.Draining() && time.Since(began) > persistFor {
 			return err
 		}
 		b.Log.Warn("the end of a call could not be written yet", "error", err)
 		time.Sleep(wait)
 	}
+}
+
+// forbid has nobody of the account call the customer again.
+func (b *Board) forbid(ctx context.Context, s *store.System, c *parley.Call) error {
+	return s.Tenant(c.UserID).AddDoNotCall(ctx, c.CustomerNumber, "asked in a call")
 }
 
 // settle ends a call in a transaction: its row, its account's day, and the work that follows.
@@ -58,7 +71,7 @@ func (b *Board) settle(ctx context.Context, s *store.System, node string, c *par
 		}
 	}
 	if c.OptedOut {
-		if err := s.Tenant(c.UserID).AddDoNotCall(ctx, c.CustomerNumber, "asked in a call"); err != nil {
+		if err := b.forbid(ctx, s, c); err != nil {
 			return err
 		}
 	}
@@ -70,6 +83,7 @@ func (b *Board) settle(ctx context.Context, s *store.System, node string, c *par
 
 // conclude tells of a call that has reached its final status.
 func (b *Board) conclude(ctx context.Context, s *store.System, c *parley.Call) error {
+	b.metrics.concluded(c)
 	if b.Concluded == nil {
 		return nil
 	}
@@ -88,7 +102,7 @@ func (b *Board) talked(c *parley.Call, result Result, l *liveCall) {
 	for i, t := range result.Turns {
 		c.Turns[i] = turn(answered, t)
 	}
-	c.Transcript = result.Transcript
+	c.Transcript = storable(result.Transcript)
 	c.AnsweredBy = string(result.AnsweredBy)
 	if c.AnsweredBy == "" {
 		c.AnsweredBy = string(converse.AnsweredByUnknown)
@@ -97,9 +111,8 @@ func (b *Board) talked(c *parley.Call, result Result, l *liveCall) {
 	c.OptedOut = result.OptOut
 	c.Duration = int(result.Duration.Round(time.Second).Seconds())
 	c.Quality = quality(result.Line)
-	if result.Failure != "" {
-		c.Failure = &result.Failure
-	}
+	b.metrics.carried(result.Line)
+	c.Failure = complaint(result)
 	reason, by := result.EndReason, string(result.EndedBy)
 	if ours := l.why(); ours != "" && reason == converse.EndStopped {
 		reason = ours
@@ -114,6 +127,20 @@ func (b *Board) talked(c *parley.Call, result Result, l *liveCall) {
 		c.Status = parley.CallEnded
 	}
 	b.charge(c, result.Duration, result.Usage, "")
+}
+
+// storable is a provider's text as every database takes it.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+}
+
+// complaint is what a provider that failed said.
+func complaint(result Result) *string {
+	if result.Failure == "" {
+		return nil
+	}
+	said := storable(result.Failure)
+	return &said
 }
 
 // charge adds what a call took to its costs. The carrier is paid by the started minute of
@@ -146,9 +173,7 @@ func (b *Board) unanswered(c *parley.Call, result Result, err error, l *liveCall
 		c.Status, reason = parley.CallNoAnswer, parley.EndCallerLeft
 	case result.EndReason != "" && result.EndReason != converse.EndNotAnswered:
 		reason = result.EndReason // a provider failed while it rang
-		if result.Failure != "" {
-			c.Failure = &result.Failure
-		}
+		c.Failure = complaint(result)
 	case sipFailed:
 		verdict := verdicts[failure.Outcome]
 		c.Status, reason = verdict.status, verdict.reason
@@ -156,7 +181,7 @@ func (b *Board) unanswered(c *parley.Call, result Result, err error, l *liveCall
 			b.scribe.note(c.ID, parley.EventSIP, parley.Object{"status": failure.Status})
 		}
 	default:
-		if own, ok := errors.AsType[*ownFailure](err); ok {
+		if own, ok := errors.AsType[*ownError](err); ok {
 			reason = own.reason
 		} else if err != nil {
 			b.Log.Error("a call could not be placed", "call", c.ID, "error", err)

@@ -93,9 +93,9 @@ func (b *Board) answer(ctx, ringing context.Context, l *liveCall, in *sip.Incomi
 	if err != nil {
 		b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
 		_ = in.Refuse(500, 0)
-		b.end(ctx, c, a, r, Result{}, failed(parley.EndInternal, err), l)
+		b.end(ctx, c, r, Result{}, failed(parley.EndInternal, err), l)
 		return
 	}
 	result, err := b.Telephone.Answer(ctx, in, b.signals(c), config)
-	b.end(ctx, c, a, r, result, err, l)
+	b.end(ctx, c, r, result, err, l)
 }

@@ -58,6 +58,12 @@ func (b *Board) waitOrFail(ctx context.Context, id parley.ID, reason parley.EndR
 		if err != nil || c.Status != parley.CallInitiated || c.DialedAt != nil {
 			return notFoundIsFine(err)
 		}
+		if asked, err := s.HangupAsked(ctx, id); err != nil || asked {
+			if err != nil {
+				return err
+			}
+			return b.refuse(ctx, s, c, parley.EndHangup)
+		}
 		if time.Since(c.CreatedAt) < patience || b.Draining() {
 			return later
 		}
@@ -120,7 +126,7 @@ func (b *Board) forbidden(ctx context.Context, s *store.System, c *parley.Call) 
 		return parley.EndHangup, err
 	}
 	if b.Policy.Check(c.CustomerNumber) != nil {
-		return parley.EndBlocked, nil
+		return parley.EndBlocked, nil //nolint:nilerr // the verdict is the answer
 	}
 	listed, err := s.Tenant(c.UserID).DoNotCall(ctx, c.CustomerNumber)
 	if err != nil || listed[c.CustomerNumber] {
@@ -176,15 +182,40 @@ func bySystem() *string {
 
 // place dials, talks, and writes down what became of it.
 func (b *Board) place(ctx context.Context, l *liveCall, c *parley.Call, a *parley.Assistant, trunk parley.Trunk) {
-	config, r, err := b.converse(ctx, c, a)
-	if err != nil {
-		b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
-		b.end(ctx, c, a, r, Result{}, failed(parley.EndInternal, err), l)
+	attempt := Attempt{Trunk: trunk, To: c.CustomerNumber, From: c.AssistantNumber, Signals: b.signals(c)}
+	for {
+		config, r, err := b.converse(ctx, c, a)
+		if err != nil {
+			b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
+			b.end(ctx, c, r, Result{}, failed(parley.EndInternal, err), l)
+			return
+		}
+		result, err := b.Telephone.Place(ctx, attempt, config)
+		if held(err) && time.Since(c.CreatedAt) < patience && pause(ctx, tryAgain) {
+			continue
+		}
+		b.end(ctx, c, r, result, err, l)
 		return
 	}
-	attempt := Attempt{Trunk: trunk, To: c.CustomerNumber, From: c.AssistantNumber, Signals: b.signals(c)}
-	result, err := b.Telephone.Place(ctx, attempt, config)
-	b.end(ctx, c, a, r, result, err, l)
+}
+
+// held says that our own agent held a call back, because its trunk has a call too many
+// in this second or at once: nothing has been sent, so it may be tried again.
+func held(err error) bool {
+	failure, ok := errors.AsType[*sip.Failure](err)
+	return ok && failure.Outcome == sip.Limited
+}
+
+// pause waits; false when the call is to end.
+func pause(ctx context.Context, d time.Duration) bool {
+	wait := time.NewTimer(d)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // signals write the steps before a conversation down.
@@ -200,15 +231,15 @@ func (b *Board) signals(c *parley.Call) Signals {
 }
 
 // failed is the error of a call that came to nothing on our side.
-func failed(reason parley.EndReason, err error) error { return &ownFailure{reason, err} }
+func failed(reason parley.EndReason, err error) error { return &ownError{reason, err} }
 
-type ownFailure struct {
+type ownError struct {
 	reason parley.EndReason
 	err    error
 }
 
-func (f *ownFailure) Error() string { return f.err.Error() }
-func (f *ownFailure) Unwrap() error { return f.err }
+func (f *ownError) Error() string { return f.err.Error() }
+func (f *ownError) Unwrap() error { return f.err }
 
 // verdicts are what the outcomes of a call that was not answered mean for its record.
 var verdicts = map[sip.Outcome]struct {

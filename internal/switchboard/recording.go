@@ -55,6 +55,18 @@ func (r *recording) open() (err error) {
 	return err
 }
 
+// discard stops a recording that the customer refuses and removes what there is of it at
+// once: a node that dies now must leave nothing to be found.
+func (r *recording) discard() {
+	if r == nil {
+		return
+	}
+	r.failed = true
+	if err := r.files.Delete(store.RecordingName(r.call)); err != nil {
+		r.log.Error("a recording that was refused could not be deleted", "call", r.call, "error", err)
+	}
+}
+
 // finish closes the file and names it; "" when there is nothing to keep. It must not be
 // called before the conversation has ended.
 func (r *recording) finish(keep bool) string {

@@ -30,6 +30,9 @@ type scribe struct {
 // writeEvery is how long steps are gathered before they are written.
 const writeEvery = 50 * time.Millisecond
 
+// writeAgain is how long a database that failed is left alone.
+const writeAgain = 500 * time.Millisecond
+
 func newScribe(db *store.DB, node string, log *slog.Logger) *scribe {
 	return &scribe{db: db, node: node, log: log, ready: make(chan struct{}, 1), answers: map[parley.ID]time.Time{}}
 }
@@ -114,12 +117,18 @@ func (s *scribe) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			s.sync(context.WithoutCancel(ctx))
+			if err := s.sync(context.WithoutCancel(ctx)); err != nil {
+				s.log.Error("steps of calls could not be written", "error", err)
+			}
 			return
 		case <-s.ready:
 		}
-		s.sync(ctx)
-		gather := time.NewTimer(writeEvery)
+		wait := writeEvery
+		if err := s.sync(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("steps of calls could not be written yet", "error", err)
+			wait = writeAgain
+		}
+		gather := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-gather.C:
@@ -128,9 +137,13 @@ func (s *scribe) run(ctx context.Context) {
 	}
 }
 
-// sync writes everything noted so far. What the database refuses twice is given up: a
-// timeline with a gap is better than a call that waits for one.
-func (s *scribe) sync(ctx context.Context) {
+// mostSteps bounds what is kept for a database that does not answer; beyond it the
+// oldest steps are given up, for no timeline is worth the memory of the calls.
+const mostSteps = 100_000
+
+// sync writes everything noted so far. What the database does not take is kept for the
+// next time.
+func (s *scribe) sync(ctx context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
@@ -138,13 +151,23 @@ func (s *scribe) sync(ctx context.Context) {
 	s.steps = nil
 	s.mu.Unlock()
 	if len(steps) == 0 {
-		return
+		return nil
 	}
 	err := s.db.System().Advance(ctx, s.node, steps)
 	if err != nil {
-		err = s.db.System().Advance(context.WithoutCancel(ctx), s.node, steps)
+		s.putBack(steps)
 	}
-	if err != nil {
-		s.log.Error("steps of calls could not be written", "steps", len(steps), "error", err)
+	return err
+}
+
+// putBack keeps steps that could not be written, before those that have come since.
+func (s *scribe) putBack(steps []store.Step) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steps = append(steps, s.steps...)
+	s.steps = s.steps[max(0, len(s.steps)-mostSteps):]
+	select {
+	case s.ready <- struct{}{}:
+	default:
 	}
 }

@@ -2,6 +2,7 @@ package switchboard_test
 
 import (
 	"context"
+	"flag"
 	"net/netip"
 	"testing"
 	"time"
@@ -15,10 +16,20 @@ import (
 	"parley/internal/provider/sandbox"
 	"parley/internal/simulator"
 	"parley/internal/sip"
+	"parley/internal/store/storetest"
 	"parley/internal/switchboard"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// tests stop their database before anybody looks for what is left running.
+type tests struct{ *testing.M }
+
+func (m tests) Run() int {
+	defer storetest.Stop()
+	_ = flag.Set("test.parallel", "8") // calls take time, not the processor
+	return m.M.Run()
+}
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 

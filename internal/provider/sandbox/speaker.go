@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"parley/internal/converse"
@@ -43,6 +44,7 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 			return fmt.Errorf("sandbox speaker: %w", err)
 		}
 		emit(sound)
+		runtime.Gosched() // a sentence takes milliseconds to render; the calls' frames do not wait for it
 	}
 	return nil
 }

@@ -24,9 +24,12 @@ import (
 // A package that uses this one calls it from TestMain.
 func Main(m *testing.M) {
 	code := m.Run()
-	stopCluster()
+	Stop()
 	os.Exit(code)
 }
+
+// Stop stops the cluster, for a TestMain that has more to do after its tests.
+func Stop() { stopCluster() }
 
 // Each runs a test on a fresh database of each kind.
 func Each(t *testing.T, run func(t *testing.T, db *store.DB)) {

@@ -204,9 +204,9 @@ func makeCalls(ctx context.Context, db *store.DB, user, assistant parley.ID, cal
 		rows := fmt.Sprintf(numbers, from, to)
 		made := fmt.Sprintf("%d - n * %d", newest, (5 * time.Minute).Microseconds())
 		err := inTx(ctx, db.SQL(),
-			rows+fmt.Sprintf("INSERT INTO calls (user_id, assistant_id, assistant_name, type, status, assistant_phone_number, client_phone_number, carrier, variables, transcript, turns, duration, created_at, updated_at) "+
+			rows+fmt.Sprintf("INSERT INTO calls (user_id, assistant_id, assistant_name, type, status, assistant_phone_number, client_phone_number, carrier, variables, input_variables, transcript, turns, duration, created_at, updated_at) "+
 				"SELECT %d, %d, 'Front desk', CASE n %% 4 WHEN 0 THEN 'inbound' ELSE 'outbound' END, CASE n %% 5 WHEN 0 THEN 'no-answer' ELSE 'completed' END, '+12025550180', "+
-				"'+4930' || CAST(10000000 + n %% 5000 AS TEXT), 'simulated', '{\"name\":\"Ada\"}', '%s', '%s', 42, %s, %s FROM numbers", user, assistant, benchTranscript, benchTurns, made, made),
+				"'+4930' || CAST(10000000 + n %% 5000 AS TEXT), 'simulated', '{\"name\":\"Ada\"}', '{\"name\":\"Ada\"}', '%s', '%s', 42, %s, %s FROM numbers", user, assistant, benchTranscript, benchTurns, made, made),
 			"INSERT INTO call_events (call_id, at, event, detail) SELECT c.id, c.created_at, 'status', '{\"status\":\"initiated\"}' FROM calls c LEFT JOIN call_events e ON e.call_id = c.id WHERE e.id IS NULL",
 			fmt.Sprintf("INSERT INTO call_events (call_id, at, event, detail) SELECT c.id, c.created_at, 'status', '{\"status\":\"completed\"}' FROM calls c WHERE c.id > (SELECT MAX(id) - %d FROM calls)", to-from+1))
 		if err != nil {

@@ -91,11 +91,13 @@ func (t *Telephony) validate() (err error) {
 			return fmt.Errorf("the prefix %q in PARLEY_BLOCKED_PREFIXES or PARLEY_ALLOWED_PREFIXES must be + and digits, such as +49", prefix)
 		}
 	}
-	if len(t.OptOutKey) > 1 || t.OptOutKey != "" && !strings.Contains("0123456789*#", t.OptOutKey) {
+	if len(t.OptOutKey) > 1 || t.OptOutKey != "" && !strings.ContainsAny(t.OptOutKey, "0123456789*#") {
 		return fmt.Errorf("PARLEY_OPT_OUT_KEY %q must be one key: 0 to 9, * or #", t.OptOutKey)
 	}
-	if t.trunk, err = parseTrunk(t.DefaultTrunk); err != nil {
-		return err
+	if t.DefaultTrunk != "" {
+		if t.trunk, err = parseTrunk(t.DefaultTrunk); err != nil {
+			return err
+		}
 	}
 	t.rates = parley.DefaultRates()
 	if t.Rates == "" {
@@ -122,11 +124,8 @@ func parsePorts(text string) (ports [2]uint16, err error) {
 	return [2]uint16{uint16(first), uint16(last)}, nil
 }
 
-// parseTrunk reads the operator's trunk from its address; nil when it is not set.
+// parseTrunk reads the operator's trunk from its address.
 func parseTrunk(text string) (*parley.Trunk, error) {
-	if text == "" {
-		return nil, nil
-	}
 	address, parameters, _ := strings.Cut(text, ";")
 	u, err := url.Parse(strings.Replace(address, "sip:", "sip://", 1))
 	if err != nil || u.Scheme != "sip" || u.Host == "" || parley.HostPort(u.Host) != "" {

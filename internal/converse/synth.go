@@ -132,6 +132,9 @@ func (c *Conversation) sounded(s *sentence, try int, sound Sound) {
 	for _, w := range sound.Words {
 		s.words = append(s.words, SpokenWord{w.Text, w.Start + shift, w.End + shift})
 	}
+	if s.samples == nil { // a sentence's length is about known, and growing costs twice its size
+		s.samples = make([]int16, 0, max(len(sound.Samples), expected(s.text, int(c.cfg.Rate))))
+	}
 	s.samples = append(s.samples, sound.Samples...)
 	if len(sound.Samples) > 0 && s.watch != nil {
 		s.watch.Reset(nextSoundLimit)

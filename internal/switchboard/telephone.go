@@ -65,7 +65,7 @@ func (t *Telephone) Place(ctx context.Context, a Attempt, config converse.Config
 	if err != nil {
 		peer = a.Trunk.Address
 	}
-	l, err := t.open(peer, a.Signals, config)
+	l, err := t.open(ctx, peer, a.Signals, config)
 	if err != nil {
 		return Result{}, err
 	}
@@ -92,7 +92,7 @@ func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, signals Signal
 	if in.Offer != nil && in.Offer.Remote.IsValid() {
 		peer = in.Offer.Remote.Addr().String()
 	}
-	l, err := t.open(peer, signals, config)
+	l, err := t.open(ctx, peer, signals, config)
 	if err != nil {
 		return Result{}, err
 	}
@@ -103,8 +103,8 @@ func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, signals Signal
 }
 
 // open reserves the media of a call and makes its conversation.
-func (t *Telephone) open(peer string, signals Signals, config converse.Config) (*line, error) {
-	bind, told := t.address(peer)
+func (t *Telephone) open(ctx context.Context, peer string, signals Signals, config converse.Config) (*line, error) {
+	bind, told := t.address(ctx, peer)
 	session, err := t.Media.Open(bind)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (t *Telephone) open(peer string, signals Signals, config converse.Config) (
 
 // address is where a call's media is taken, and where its peer is told to send it. A
 // peer on this machine is met on loopback, whatever the world outside is told.
-func (t *Telephone) address(peer string) (bind, told netip.Addr) {
+func (t *Telephone) address(ctx context.Context, peer string) (bind, told netip.Addr) {
 	if remote, err := netip.ParseAddr(strings.Trim(peer, "[]")); err == nil && remote.IsLoopback() {
 		return remote, remote
 	}
@@ -131,7 +131,7 @@ func (t *Telephone) address(peer string) (bind, told netip.Addr) {
 		return t.Host, t.Host
 	}
 	// Connecting a datagram socket sends nothing; it only asks for the way.
-	probe, err := net.Dial("udp", net.JoinHostPort(strings.Trim(peer, "[]"), "5060"))
+	probe, err := new(net.Dialer).DialContext(ctx, "udp", net.JoinHostPort(strings.Trim(peer, "[]"), "5060"))
 	if err != nil {
 		return t.Host, t.Host
 	}

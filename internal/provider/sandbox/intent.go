@@ -3,6 +3,7 @@ package sandbox
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // What customers mean, by the phrases they use for it. The list is short: the
@@ -29,8 +30,31 @@ var (
 	pressKey   = regexp.MustCompile(`(?i)(?:press|dial|enter|push)(?: the)?(?: number| key)? (\w+)(?: (?:to|for)([^.,;]*))?|for ([^.,;]*?),? (?:press|dial|push) (\w+)`)
 )
 
-// phrases matches any of the alternatives as whole words.
+// phrases matches any of the alternatives as whole words. Prompts bring their own in
+// every turn, and compiling costs more than all the rest of an answer: what was compiled
+// is kept.
 func phrases(alternatives ...string) *regexp.Regexp {
+	key := strings.Join(alternatives, "|")
+	known.Lock()
+	defer known.Unlock()
+	if known.phrases[key] == nil {
+		if known.phrases == nil || len(known.phrases) >= mostPhrases {
+			known.phrases = map[string]*regexp.Regexp{}
+		}
+		known.phrases[key] = compilePhrases(alternatives)
+	}
+	return known.phrases[key]
+}
+
+// mostPhrases bounds what is kept; beyond it everything is compiled anew.
+const mostPhrases = 4096
+
+var known struct {
+	sync.Mutex
+	phrases map[string]*regexp.Regexp
+}
+
+func compilePhrases(alternatives []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[^\pL\pN])(?:` + strings.Join(alternatives, "|") + `)(?:$|[^\pL\pN'])`)
 }
 

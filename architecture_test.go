@@ -133,5 +133,10 @@ func TestPromiseV2TheSuiteRunsUnderTheRaceDetector(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("Makefile")
 	require.NoError(t, err)
-	require.Contains(t, string(makefile), "$(GO) test -race -shuffle=on -timeout 20m ./...")
+	for _, line := range []string{
+		"$(GO) test -race -shuffle=on -timeout 20m $$($(GO) list ./... | grep -vxF \"$$($(GO) list $(IN_REAL_TIME))\")",
+		"$(GO) test -race -shuffle=on -timeout 20m -p 1 $(IN_REAL_TIME)",
+	} {
+		require.Contains(t, string(makefile), line)
+	}
 }

@@ -22,6 +22,9 @@ type Notifier struct {
 	Log    *slog.Logger
 	// Recording is a link to a call's recording, nil without one.
 	Recording func(*parley.Call) *string
+	// Schedule says when a message is tried again after its failed try of this number, or
+	// that it is dead; nil for the documented one.
+	Schedule func(try int, a Attempt, now time.Time) (at time.Time, dead bool)
 
 	queue     *jobs.Queue
 	receivers *Receivers
@@ -30,6 +33,11 @@ type Notifier struct {
 // Start gives the notifier the queue that its deliveries come by.
 func (n *Notifier) Start(queue *jobs.Queue) {
 	n.queue, n.receivers = queue, NewReceivers()
+	if n.Schedule == nil {
+		n.Schedule = func(try int, a Attempt, now time.Time) (time.Time, bool) {
+			return Next(try, a, now, 2*rand.Float64()-1)
+		}
+	}
 }
 
 // Concluded has the end of a call told to those who want to know, in the transaction
@@ -131,10 +139,11 @@ func (n *Notifier) Deliver(ctx context.Context, id parley.ID) error {
 		return err
 	}
 	attempt = n.Client.Deliver(ctx, Delivery{ID: d.MessageID, URL: d.URL, Body: []byte(d.Body), Secrets: secrets})
-	if ctx.Err() != nil {
+	if !attempt.Delivered() && ctx.Err() != nil {
 		return ctx.Err() // the node stops: the try does not count
 	}
-	return n.written(ctx, d, attempt)
+	// What was delivered is written down even now: it need not be sent again.
+	return n.written(context.WithoutCancel(ctx), d, attempt)
 }
 
 func due(d *parley.Delivery) time.Time {
@@ -212,7 +221,7 @@ func (n *Notifier) written(ctx context.Context, d *parley.Delivery, a Attempt) e
 
 // failed decides what follows a try that failed: another, or none any more.
 func (n *Notifier) failed(ctx context.Context, tx *store.System, d *parley.Delivery, a Attempt, now time.Time) (later, err error) {
-	next, dead := Next(d.Attempts, a, now, 2*rand.Float64()-1)
+	next, dead := n.Schedule(d.Attempts, a, now)
 	if !dead {
 		d.Status, d.NextAt = parley.DeliveryPending, &next
 		return jobs.Later(next.Sub(now)), nil

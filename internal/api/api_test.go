@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/egress"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -46,6 +47,7 @@ func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *servic
 	config := api.Config{Version: "test", TryTool: tried, Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
 		return parley.Forecast{Now: 1, Why: map[string]int{}}, nil
 	}}
+	config.NewSecret = egress.NewSecret
 	for _, c := range change {
 		c(&config)
 	}

@@ -18,18 +18,20 @@ import (
 // idIn says which resource's id stands in a path. A route with an id that is
 // missing here fails the test: nobody adds one without saying whose it is.
 var idIn = map[string]string{
-	"/user/api-keys/{id}":                 "api key",
-	"/user/tools/{id}":                    "tool",
-	"/user/tools/{id}/test":               "tool",
-	"/user/assistant/{id}":                "assistant",
-	"/user/phone-numbers/{id}":            "phone number",
-	"/user/phone-numbers/sip-trunks/{id}": "trunk",
-	"/user/campaigns/{id}":                "campaign",
-	"/user/campaign/{id}":                 "campaign",
-	"/user/campaigns/{id}/preview":        "campaign",
-	"/user/campaigns/{id}/leads/import":   "campaign",
-	"/user/leads/{id}":                    "lead",
-	"/leads/{id}":                         "lead",
+	"/user/api-keys/{id}":                   "api key",
+	"/user/tools/{id}":                      "tool",
+	"/user/tools/{id}/test":                 "tool",
+	"/user/assistant/{id}":                  "assistant",
+	"/user/phone-numbers/{id}":              "phone number",
+	"/user/phone-numbers/sip-trunks/{id}":   "trunk",
+	"/user/campaigns/{id}":                  "campaign",
+	"/user/campaign/{id}":                   "campaign",
+	"/user/campaigns/{id}/preview":          "campaign",
+	"/user/campaigns/{id}/leads/import":     "campaign",
+	"/user/leads/{id}":                      "lead",
+	"/leads/{id}":                           "lead",
+	"/user/webhooks/deliveries/{id}":        "delivery",
+	"/user/webhooks/deliveries/{id}/replay": "delivery",
 }
 
 // idFields says which resource's id stands in a field of a body or query.

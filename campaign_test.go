@@ -21,7 +21,7 @@ func TestCampaignDefaultsAndRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"id":5,"name":"N","status":"draft","assistant_id":12,"timezone":"Europe/Berlin","max_calls_in_parallel":3,"mark_complete_when_no_leads":true,`+
 		`"allowed_hours_start_time":"09:00:00","allowed_hours_end_time":"23:59:59","allowed_days":["monday","tuesday","wednesday","thursday","friday","saturday","sunday"],`+
-		`"max_retries":3,"retry_interval":3600,"retry_on_voicemail":true,"retry_on_goal_incomplete":false,"goal_completion_variable":null,"phone_number_ids":[],`+
+		`"max_retries":3,"retry_interval":3600,"retry_on_voicemail":true,"retry_on_goal_incomplete":false,"goal_completion_variable":null,"phone_number_ids":[],"stop_reason":null,`+
 		`"progress":{"total":2,"created":2,"processing":0,"completed":0,"rescheduled":0,"reached_max_retries":0,"blacklisted":0},`+
 		`"created_at":"1970-01-01T00:00:00.000000Z","updated_at":"0001-01-01T00:00:00.000000Z"}`, string(record))
 	require.Equal(t, time.Hour, c.RetryAfter())

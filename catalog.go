@@ -26,6 +26,22 @@ type Language struct {
 	ISO2 string
 }
 
+// Catalogue is what the configured providers offer.
+type Catalogue struct {
+	Providers []string // all that are configured
+	Unknown   []string // those of them that could not be asked: what was known of them stays
+	Voices    []OfferedVoice
+	Models    []Model
+	Languages []Language
+}
+
+// OfferedVoice is a voice whose language is not looked up yet.
+type OfferedVoice struct {
+	Voice
+
+	Language string // ISO 639-1; empty for any
+}
+
 // Sandbox is the provider that needs no key and no network.
 const Sandbox = "sandbox"
 

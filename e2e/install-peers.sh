@@ -3,7 +3,7 @@
 # which are missing. A test whose peer cannot be had skips loudly, or fails with CI=true.
 set -eu
 
-packages="gcc libc6-dev postgresql flite espeak-ng sip-tester"
+packages="gcc libc6-dev postgresql flite espeak-ng sip-tester baresip-core"
 missing=""
 for package in $packages; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"

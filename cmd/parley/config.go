@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"parley/internal/egress"
+	"parley/internal/provider"
 	"parley/internal/store"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	AllowPrivate []string `name:"allow-private" env:"PARLEY_ALLOW_PRIVATE" help:"Networks or hosts that tools and webhooks may reach besides the public web, such as 10.1.0.0/16 or crm.internal; make run allows 127.0.0.0/8."`
 
 	Telephony
+
+	Providers provider.Settings `embed:""`
 
 	proxies []netip.Prefix
 	allowed egress.Allowed

@@ -313,6 +313,8 @@ func TestDoctorSaysWhatToFix(t *testing.T) {
 	fails("PARLEY_TOKEN is shorter than 32 characters", "PARLEY_TOKEN=hunter2")
 	fails("PARLEY_PUBLIC_URL is not set", "PARLEY_HTTP=0.0.0.0:0")
 	fails("tokens would travel readable", "PARLEY_PUBLIC_URL=http://parley.example.com")
+	fails("openai models: the service cannot be reached", "OPENAI_BASE_URL=http://127.0.0.1:1/v1")
+	fails("set OPENAI_API_KEY", "PARLEY_SANDBOX=off")
 	fails("cannot open the database", "PARLEY_DB=postgres://127.0.0.1:1/x")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "secret.key"), 0o644))
 	fails("chmod 600")
@@ -370,4 +372,19 @@ func TestLogsDropWhatNamesPeople(t *testing.T) {
 	require.Contains(t, quiet.String(), "id=7")
 	require.NotContains(t, quiet.String(), "+1202")
 	require.Contains(t, personal.String(), "+12025550100")
+}
+
+// want makes a request of the API and returns the answer's body.
+func (n *node) want(status int, method, path, body string) string {
+	n.t.Helper()
+	request, err := http.NewRequest(method, n.url+path, strings.NewReader(body))
+	require.NoError(n.t, err)
+	request.Header.Set("Authorization", "Bearer "+n.token)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(n.t, err)
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.Equal(n.t, status, response.StatusCode, string(raw))
+	return string(raw)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/internal/provider"
 	"parley/internal/store"
 )
 
@@ -117,7 +118,24 @@ func (doctorCmd) Run(ctx context.Context, config *Config, c console) error {
 func examine(ctx context.Context, config *Config) []finding {
 	findings := []finding{examineConfig(config), examineData(config), examinePort(ctx, config), examineKeys(config)}
 	findings = append(findings, examineDatabase(ctx, config)...)
-	return append(findings, finding{what: "providers", detail: "sandbox (needs no key); assistants speak and listen in its own audio code"})
+	return append(findings, examineProviders(ctx, config)...)
+}
+
+// examineProviders asks every configured provider whether it can be used.
+func examineProviders(ctx context.Context, config *Config) (findings []finding) {
+	providers, err := provider.New(config.Providers)
+	if err != nil {
+		return []finding{{what: "providers", err: err}}
+	}
+	defer func() { _ = providers.Close() }() // nothing is left to say
+	for _, f := range providers.Check(ctx) {
+		found := finding{what: "provider", detail: f.Provider + ": " + f.Message}
+		if !f.OK {
+			found.err = errors.New(f.Message)
+		}
+		findings = append(findings, found)
+	}
+	return findings
 }
 
 func examineConfig(config *Config) finding {

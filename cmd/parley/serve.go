@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,7 @@ import (
 	"parley/internal/dialer"
 	"parley/internal/egress"
 	"parley/internal/jobs"
+	"parley/internal/provider"
 	"parley/internal/store"
 	"parley/internal/switchboard"
 )
@@ -46,10 +48,14 @@ type server struct {
 	exchange *exchange
 	dialer   *dialer.Dialer
 	door     *egress.Client
-	api      *api.Server
-	http     *http.Server
-	listener net.Listener
-	failed   chan error
+
+	providers *provider.Registry
+	asking    context.CancelFunc // ends the refreshing of the catalogue
+	asked     sync.WaitGroup
+	api       *api.Server
+	http      *http.Server
+	listener  net.Listener
+	failed    chan error
 }
 
 // start opens, migrates and listens; it returns when requests are answered.
@@ -84,13 +90,16 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	if len(s.config.AllowPrivate) > 0 {
 		s.log.Warn("tools and webhooks of all users may reach private addresses; unset PARLEY_ALLOW_PRIVATE in production", "allowed", s.config.AllowPrivate)
 	}
+	if s.providers, err = provider.New(s.config.Providers); err != nil {
+		return err
+	}
 	s.door = egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
 	notifier := &egress.Notifier{DB: s.db, Client: s.door, Log: s.log, Recording: func(c *parley.Call) *string {
 		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
 	}}
 	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
 	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
-		Equip: equipment(s.db), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Equip: equipment(s.db, s.providers), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
 		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
 			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
 				return err
@@ -120,6 +129,9 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 		return err
 	}
 	s.dialer.Start()
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.asking = stop
+	s.asked.Go(func() { s.providers.Run(asking, s.log, s.db.System().Reconcile) })
 	return nil
 }
 
@@ -179,7 +191,7 @@ func (s *server) serve() {
 	s.api = api.New(api.Config{
 		PublicURL: s.config.PublicURL, RatePerToken: s.config.RatePerToken, RatePerAddress: s.config.RatePerAddress,
 		TrustedProxies: s.config.proxies, Version: version,
-		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret, TryTool: s.door.TryTool,
+		Queue: s.queue, Calls: s.config.caps(), Policy: s.config.policy(), Carriers: s.config.carriers(), Recordings: s.config.recordings(), NewSecret: egress.NewSecret, TryTool: s.door.TryTool, CanEquip: s.providers.Validate,
 		CanDial: s.dialer.CanDial, Preview: s.dialer.Forecast,
 		HangUp: func(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
 			return t.HangUpCampaign(ctx, campaign)
@@ -236,13 +248,15 @@ func (s *server) stop() error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("requests did not finish in time: %w", err), s.http.Close())
 	}
+	s.asking()
+	s.asked.Wait()
 	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
 	s.exchange.drain(draining)
 	jobsCtx, stopJobs := context.WithTimeout(context.Background(), s.patience())
 	defer stopJobs()
-	err = errors.Join(err, s.finishCalls(jobsCtx), s.queue.Stop(jobsCtx), s.exchange.close())
+	err = errors.Join(err, s.finishCalls(jobsCtx), s.queue.Stop(jobsCtx), s.exchange.close(), s.providers.Close())
 	return errors.Join(err, s.db.Close())
 }
 

@@ -14,7 +14,7 @@ import (
 	"parley/internal/audio"
 	"parley/internal/converse"
 	"parley/internal/media"
-	"parley/internal/provider/sandbox"
+	"parley/internal/provider"
 	"parley/internal/simulator"
 	"parley/internal/sip"
 	"parley/internal/store"
@@ -22,26 +22,63 @@ import (
 )
 
 type simulateCmd struct {
-	Call simulateCallCmd `cmd:"" help:"Have an assistant call a simulated person, over real SIP and RTP on this machine."`
+	Call    simulateCallCmd    `cmd:"" help:"Have an assistant call a simulated person, over real SIP and RTP on this machine."`
+	Inbound simulateInboundCmd `cmd:"" help:"Have a simulated person call a running Parley."`
+	Run     simulateRunCmd     `cmd:"" help:"Test assistants by scenario files. The exit code is 1 when an expectation is not met."`
 }
 
 type simulateCallCmd struct {
 	Assistant int64             `required:"" help:"The assistant's id."`
 	User      string            `default:"admin@localhost" help:"E-mail address of the user the assistant belongs to."`
-	Callee    string            `default:"00" help:"Who is called: 00 a willing customer, 01 busy, 02 never answers, 03 a number that does not exist, 06 hangs up in the middle of a sentence, 07 says nothing, 08 asks never to be called again."`
+	Callee    string            `default:"00" help:"Who is called; the list is above."`
 	Variable  map[string]string `help:"A variable of the call: --variable name=Ada."`
 	Record    string            `type:"path" help:"Write a stereo recording (customer left, assistant right) to this file."`
+}
+
+// Help lists the callees.
+func (simulateCallCmd) Help() string { return calleeList("The callees:", simulator.Callees()) }
+
+// calleeList is a list of callees as help shows it.
+func calleeList(title string, callees []simulator.Callee) string {
+	var b strings.Builder
+	b.WriteString(title + "\n")
+	for _, c := range callees {
+		fmt.Fprintf(&b, "\n  %s  %s", c.Code, c.About)
+	}
+	return b.String()
+}
+
+// findCallee is the callee of two digits.
+func findCallee(code string) (simulator.Callee, error) {
+	callee, known := simulator.FindCallee(code)
+	if !known {
+		var codes []string
+		for _, c := range simulator.Callees() {
+			codes = append(codes, c.Code)
+		}
+		return callee, fmt.Errorf("there is no callee %q; choose one of %s", code, strings.Join(codes, ", "))
+	}
+	return callee, nil
 }
 
 // fictional begins the numbers of the simulated carrier: a range kept for fiction.
 const fictional = "+120255501"
 
+// assistantNumber is where simulated calls come from.
+const assistantNumber = fictional + "80"
+
 // Run places the call and shows it as it happens. Nothing of it is stored.
 func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) error {
-	if _, known := simulator.Callees()[s.Callee]; !known {
-		return fmt.Errorf("there is no callee %q; choose one of %s", s.Callee, strings.Join(simulator.CalleeCodes(), ", "))
+	callee, err := findCallee(s.Callee)
+	if err != nil {
+		return err
 	}
-	conversation, err := s.conversation(ctx, config)
+	providers, err := provider.New(config.Providers)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = providers.Close() }() // nothing is left to say
+	conversation, err := s.conversation(ctx, config, providers)
 	if err != nil {
 		return err
 	}
@@ -50,8 +87,8 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 		return err
 	}
 	conversation.Watch = showTurns(c)
-	c.printf("Calling %s%s: %s.\n", fictional, s.Callee, simulator.Callees()[s.Callee].About)
-	result, err := placeSimulated(ctx, fictional+s.Callee, conversation)
+	c.printf("Calling %s%s: %s.\n", fictional, callee.Code, callee.About)
+	result, err := placeSimulated(ctx, callee, conversation)
 	if wrong := errors.Join(ignoreFailure(err), finish()); wrong != nil {
 		return wrong
 	}
@@ -59,62 +96,41 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	return nil
 }
 
-// conversation is the stored assistant with the sandbox's voice, ears and mind.
-func (s simulateCallCmd) conversation(ctx context.Context, config *Config) (call converse.Config, err error) {
+// conversation is the stored assistant with its providers.
+func (s simulateCallCmd) conversation(ctx context.Context, config *Config, providers *provider.Registry) (call converse.Config, err error) {
+	variables := map[string]any{}
+	for name, value := range s.Variable {
+		variables[name] = value
+	}
 	err = config.withDB(ctx, func(db *store.DB) error {
-		user, err := findUser(ctx, db, s.User)
-		if err != nil {
-			return err
-		}
-		tenant := db.Tenant(user.ID)
-		a, err := tenant.Assistant(ctx, s.Assistant)
-		if parley.ErrorCode(err) == parley.NotFound {
-			return fmt.Errorf("%s has no assistant %d; create one with POST /api/user/assistant", s.User, s.Assistant)
-		}
-		if err != nil {
-			return err
-		}
-		call, err = equipment(db)(ctx, a)
+		call, err = stored(ctx, db, providers, s.User, s.Assistant, s.Callee, variables)
 		return err
 	})
-	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + s.Callee, AssistantPhone: "+12025550180", Direction: parley.Outbound, Variables: map[string]any{}}
-	for name, value := range s.Variable {
-		call.Call.Variables[name] = value
+	call.RunTool = func(context.Context, string, map[string]any) (string, error) {
+		return "", errors.New("tools are not called in a simulation")
 	}
 	return call, err
 }
 
-// equipment gives assistants their providers.
-func equipment(db *store.DB) func(context.Context, *parley.Assistant) (converse.Config, error) {
-	p, ambience := sandbox.New(sandbox.Options{}), audio.NewAmbience(1)
-	return func(ctx context.Context, a *parley.Assistant) (converse.Config, error) {
-		tenant := db.Tenant(a.UserID)
-		voice, err := tenant.Voice(ctx, a.VoiceID)
-		if err != nil {
-			return converse.Config{}, err
-		}
-		model, err := tenant.Model(ctx, a.LLMModelID)
-		if err != nil {
-			return converse.Config{}, err
-		}
-		c := sandboxed(p, a, voice, model)
-		c.Ambience = ambience
-		return c, nil
+// stored is a call of a stored assistant to a callee.
+func stored(ctx context.Context, db *store.DB, providers *provider.Registry, email string, id parley.ID, callee string, variables map[string]any) (call converse.Config, err error) {
+	user, err := findUser(ctx, db, email)
+	if err != nil {
+		return call, err
 	}
-}
-
-// sandboxed gives an assistant the sandbox's providers.
-func sandboxed(p *sandbox.Provider, a *parley.Assistant, voice *parley.Voice, model *parley.Model) converse.Config {
-	return converse.Config{
-		Assistant:    *a,
-		Transcribers: []converse.Provider[converse.Transcriber]{{Name: parley.Sandbox, Use: p.Transcriber()}},
-		Models:       []converse.Provider[converse.Model]{{Name: parley.Sandbox, Key: model.Key, Use: p.Model()}},
-		Speakers:     []converse.Provider[converse.Speaker]{{Name: parley.Sandbox, Key: voice.Key, Use: p.Speaker()}},
-		Duplexes:     []converse.Provider[converse.Duplex]{{Name: parley.Sandbox, Key: model.Key, Voice: voice.Key, Use: p.Duplex()}},
-		RunTool: func(context.Context, string, map[string]any) (string, error) {
-			return "", errors.New("tools are not called in a simulation")
-		},
+	tenant := db.Tenant(user.ID)
+	a, err := tenant.Assistant(ctx, id)
+	if parley.ErrorCode(err) == parley.NotFound {
+		return call, fmt.Errorf("%s has no assistant %d; create one with POST /api/user/assistant", email, id)
 	}
+	if err != nil {
+		return call, err
+	}
+	if call, err = equipment(db, providers)(ctx, a); err != nil {
+		return call, err
+	}
+	call.Call = converse.Facts{CallID: "simulated", CustomerPhone: fictional + callee, AssistantPhone: assistantNumber, Direction: parley.Outbound, Variables: variables}
+	return call, nil
 }
 
 // record taps the call into a file, if one is asked for.
@@ -148,8 +164,8 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, number string, call converse.Config) (result switchboard.Result, err error) {
-	carrier, err := simulator.Start()
+func placeSimulated(ctx context.Context, callee simulator.Callee, call converse.Config) (result switchboard.Result, err error) {
+	carrier, err := simulator.Start(callee)
 	if err != nil {
 		return result, err
 	}
@@ -170,7 +186,7 @@ func placeSimulated(ctx context.Context, number string, call converse.Config) (r
 	trunk := carrier.Trunk()
 	agent.SetTrunks([]parley.Trunk{trunk})
 	phone := &switchboard.Telephone{SIP: agent, Media: engine, Host: netip.MustParseAddr("127.0.0.1")}
-	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: number, From: "+12025550180"}, call)
+	return phone.Place(ctx, switchboard.Attempt{Trunk: trunk, To: fictional + callee.Code, From: assistantNumber}, call)
 }
 
 // showTurns writes what is said, as it is said.

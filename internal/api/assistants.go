@@ -50,7 +50,7 @@ func assistantRoutes() []Route {
 func createAssistant(ctx context.Context, rq *request) (*reply, error) {
 	a, sent, errs := parley.CreateAssistant(rq.input)
 	err := rq.tenant.Tx(ctx, func(t *store.Tenant) error {
-		if err := lookUp(ctx, t, a, sent, &errs); err != nil {
+		if err := rq.lookUp(ctx, t, a, sent, &errs); err != nil {
 			return err
 		}
 		return t.CreateAssistant(ctx, a)
@@ -67,7 +67,7 @@ func updateAssistant(ctx context.Context, rq *request) (*reply, error) {
 		}
 		sent, errs := a.Update(rq.input)
 		webhooks = sent["is_webhook_active"] || sent["webhook_url"] || sent["inbound_webhook_url"]
-		if err := lookUp(ctx, t, a, sent, &errs); err != nil {
+		if err := rq.lookUp(ctx, t, a, sent, &errs); err != nil {
 			return err
 		}
 		return t.SaveAssistant(ctx, a, sent["tool_ids"] || sent["tools"])
@@ -140,9 +140,9 @@ func listAssistants(f store.AssistantFilter) func(context.Context, *request) (*r
 
 // lookUp finds what an assistant refers to and refuses what is not there for this
 // user. Only what a request touched is looked up.
-func lookUp(ctx context.Context, t *store.Tenant, a *parley.Assistant, sent parley.Sent, errs *parley.FieldErrors) error {
-	l := references{t: t, a: a, sent: sent, errs: errs}
-	for _, find := range []func(context.Context) error{l.language, l.model, l.voice, l.line, l.tools} {
+func (rq *request) lookUp(ctx context.Context, t *store.Tenant, a *parley.Assistant, sent parley.Sent, errs *parley.FieldErrors) error {
+	l := references{t: t, a: a, sent: sent, errs: errs, canEquip: rq.server.config.CanEquip}
+	for _, find := range []func(context.Context) error{l.language, l.model, l.voice, l.equipment, l.line, l.tools} {
 		if err := find(ctx); err != nil {
 			return err
 		}
@@ -159,6 +159,24 @@ type references struct {
 	a    *parley.Assistant
 	sent parley.Sent
 	errs *parley.FieldErrors
+
+	canEquip func(*parley.Assistant, *parley.Voice, *parley.Model) error
+}
+
+// equipment refuses a voice and a model that no configured provider can hold a call with.
+func (l references) equipment(ctx context.Context) error {
+	changed := l.sent["voice_id"] || l.sent["llm_model"] || l.sent["llm_model_id"] || l.sent["mode"] || l.sent["language"] || l.sent["language_id"]
+	if l.canEquip == nil || !changed || len(*l.errs) > 0 {
+		return nil
+	}
+	voice, model, err := l.t.Outfit(ctx, l.a)
+	if err != nil {
+		return err
+	}
+	if wrong := l.canEquip(l.a, voice, model); wrong != nil {
+		l.errs.Add("llm_model", "The assistant could not hold a call: "+wrong.Error()+".")
+	}
+	return nil
 }
 
 // touched says whether a field was sent and is well formed.

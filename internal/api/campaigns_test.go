@@ -24,7 +24,7 @@ func TestPromiseA5CampaignContract(t *testing.T) {
 			{"POST", "/user/campaigns", `{"name":"Spring","assistant_id":"1"}`, 201, "", []string{
 				`{"message":"Campaign created successfully","data":{"id":1,"name":"Spring","status":"draft","assistant_id":1,"timezone":"Europe/Berlin","max_calls_in_parallel":3,"mark_complete_when_no_leads":true,` +
 					`"allowed_hours_start_time":"00:00:00","allowed_hours_end_time":"23:59:59","allowed_days":["monday","tuesday","wednesday","thursday","friday","saturday","sunday"],"max_retries":3,"retry_interval":3600,` +
-					`"retry_on_voicemail":true,"retry_on_goal_incomplete":false,"goal_completion_variable":null,"phone_number_ids":[],` +
+					`"retry_on_voicemail":true,"retry_on_goal_incomplete":false,"goal_completion_variable":null,"phone_number_ids":[],"stop_reason":null,` +
 					`"progress":{"total":0,"created":0,"processing":0,"completed":0,"rescheduled":0,"reached_max_retries":0,"blacklisted":0},"created_at":"20`}, []string{"user_id"}},
 			{"POST", "/user/campaign", `{"name":"Summer","assistant_id":1,"timezone":"Asia/Tokyo","allowed_hours_start_time":"09:00","allowed_days":["friday"],"phone_number_ids":[2,"1",2]}`, 201, "",
 				[]string{`"id":2,`, `"timezone":"Asia/Tokyo"`, `"allowed_hours_start_time":"09:00:00"`, `"allowed_days":["friday"]`, `"phone_number_ids":[2,1]`}, nil},

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,9 @@ func importRoutes() []Route {
 				"Leads are stored 5,000 at a time, and what was stored stays, whatever happens after.",
 			Answer: leadsImported, Errors: []Failure{missing,
 				{http.StatusUnprocessableEntity, "The file cannot be read.", "The first line must name the columns, one of them phone_number. It names: name, city.", nil},
+				{http.StatusBadRequest, "The file did not arrive to its end.", "The file ended too early. Imported so far: 5000; send it again: those are skipped.", nil},
 				{http.StatusUnsupportedMediaType, "The body is not a file.", "Send the file as text/csv, or as a file of multipart/form-data.", nil},
-				{http.StatusRequestEntityTooLarge, "The file is too large.", "The file is larger than 256 MiB. 5000 leads were imported; send the rest in a file of its own.", nil}}},
+				{http.StatusRequestEntityTooLarge, "The file is too large.", "The file is larger than 256 MiB. Imported so far: 5000; send the rest in a file of its own.", nil}}},
 		{Method: "GET", Path: "/user/campaigns/{id}/preview", Group: group, Summary: "What a campaign would do now", handle: previewCampaign,
 			Detail: "How many leads it would call now, later and never if it ran, and why.", Answer: bare(ref("Forecast")), Errors: []Failure{missing}},
 	}
@@ -56,22 +58,25 @@ func importLeads(ctx context.Context, rq *request) (*reply, error) {
 	if _, err := rq.tenant.Campaign(ctx, rq.id()); err != nil {
 		return nil, err
 	}
-	file, err := rq.uploaded()
-	if err != nil {
+	file, found := rq.uploaded()
+	if !found {
 		return refusal(http.StatusUnsupportedMediaType, "Send the file as text/csv, or as a file of multipart/form-data."), nil
 	}
 	in := &intake{rq: rq, campaign: rq.id(), Invalid: []invalidLine{}}
 	started := time.Now()
-	err = in.run(ctx, file)
+	err := in.run(ctx, file)
 	rq.server.log.Info("leads imported", "campaign_id", in.campaign, "imported", in.Imported, "duplicates", in.Duplicates, "invalid", in.InvalidCount, "took", time.Since(started))
 	if err == nil {
 		return done(http.StatusOK, leadsImported.Message, encode(in)), nil
 	}
-	if bad, ok := errors.AsType[badFile](err); ok {
+	if bad, ok := errors.AsType[fileError](err); ok {
 		return refusal(http.StatusUnprocessableEntity, string(bad)+in.kept("correct the file and send it again: those are skipped.")), nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return refusal(http.StatusRequestEntityTooLarge, "The file is larger than 256 MiB."+in.kept("send the rest in a file of its own.")), nil
+	}
+	if _, ok := errors.AsType[cutOffError](err); ok {
+		return refusal(http.StatusBadRequest, "The file ended too early."+in.kept("send it again: those are skipped.")), nil
 	}
 	return nil, err
 }
@@ -80,31 +85,46 @@ func refusal(status int, message string) *reply {
 	return &reply{status: status, body: encode(map[string]string{"message": message})}
 }
 
-var errNoFile = errors.New("api: the request holds no file")
-
 // uploaded is the file in a request: its body, or the first file of a form.
-func (rq *request) uploaded() (io.Reader, error) {
+func (rq *request) uploaded() (file io.Reader, found bool) {
 	rq.Body = http.MaxBytesReader(nil, rq.Body, maxImport)
 	kind, _, err := mime.ParseMediaType(rq.Header.Get("Content-Type"))
-	switch {
-	case err != nil, kind == "application/json":
-		return nil, errNoFile
-	case kind != "multipart/form-data":
-		return rq.Body, nil // clients and spreadsheets have many names for it
+	if err != nil || kind == "application/json" {
+		return nil, false
+	}
+	if kind != "multipart/form-data" {
+		return rq.Body, true // clients and spreadsheets have many names for it
 	}
 	parts, err := rq.MultipartReader()
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
 	for {
 		part, err := parts.NextPart()
 		if err != nil {
-			return nil, err
+			return nil, false
 		}
 		if part.FileName() != "" || part.FormName() == "file" {
-			return part, nil
+			return part, true
 		}
 	}
+}
+
+// cutOffError is a file that did not arrive to its end.
+type cutOffError struct{ error }
+
+// Unwrap is why it did not.
+func (c cutOffError) Unwrap() error { return c.error }
+
+// whole marks the errors of reading a file apart from those of storing it.
+type whole struct{ io.Reader }
+
+func (w whole) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = cutOffError{err}
+	}
+	return n, err
 }
 
 // intake is an import under way, and its answer.
@@ -128,22 +148,23 @@ type invalidLine struct {
 // run reads a file to its end and stores its leads, a batch at a time.
 func (in *intake) run(ctx context.Context, file io.Reader) error {
 	in.patience()
-	t, err := openTable(file)
+	t, err := openTable(whole{file})
 	if err != nil {
 		return err
 	}
 	for {
 		lead, err := t.lead()
-		switch wrong, isLine := errors.AsType[badLine](err); {
+		switch wrong, isLine := errors.AsType[lineError](err); {
 		case errors.Is(err, io.EOF):
 			return in.store(ctx)
+		case errors.Is(err, errBlank):
 		case isLine:
 			in.refuse(t.line, string(wrong))
 		case err != nil:
-			// What was read before is as good as the rest: it is not to be lost.
-			return errors.Join(in.store(ctx), err)
-		case lead != nil:
-			in.batch = append(in.batch, *lead)
+			// What was read is as good as the rest, also when its sender has gone away.
+			return cmp.Or(in.store(context.WithoutCancel(ctx)), err)
+		default:
+			in.batch = append(in.batch, lead)
 		}
 		if len(in.batch) == importBatch {
 			if err := in.store(ctx); err != nil {
@@ -190,16 +211,18 @@ func (in *intake) kept(next string) string {
 	if in.Imported == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d leads were imported; %s", in.Imported, next)
+	return fmt.Sprintf(" Imported so far: %d; %s", in.Imported, next)
 }
 
-// lead is the next line as a lead; nil for a line without values.
-func (t *table) lead() (*store.NewLead, error) {
+var errBlank = errors.New("api: the line has no values")
+
+// lead is the next line as a lead.
+func (t *table) lead() (lead store.NewLead, err error) {
 	fields, err := t.read()
 	if err != nil {
-		return nil, err
+		return lead, err
 	}
-	lead, empty := &store.NewLead{}, true
+	empty := true
 	variables := []byte{'{'}
 	for i, value := range fields {
 		if value == "" {
@@ -208,9 +231,9 @@ func (t *table) lead() (*store.NewLead, error) {
 		empty = false
 		switch {
 		case i >= len(t.header):
-			return nil, badLine(fmt.Sprintf("the line has %d values where the first line names %d columns.", len(fields), len(t.header)))
+			return lead, lineError(fmt.Sprintf("the line has %d values where the first line names %d columns.", len(fields), len(t.header)))
 		case t.header[i] == "":
-			return nil, badLine(fmt.Sprintf("column %d has a value and no name.", i+1))
+			return lead, lineError(fmt.Sprintf("column %d has a value and no name.", i+1))
 		case t.header[i] == phoneColumn:
 			lead.PhoneNumber = value
 		case t.header[i] == zoneColumn:
@@ -223,23 +246,23 @@ func (t *table) lead() (*store.NewLead, error) {
 		}
 	}
 	if empty {
-		return nil, nil
+		return lead, errBlank
 	}
 	lead.Variables = string(append(variables, '}'))
-	return lead, t.check(lead)
+	return lead, t.check(&lead)
 }
 
 // check holds a lead against the rules of one that is sent alone.
 func (t *table) check(lead *store.NewLead) error {
 	if lead.PhoneNumber == "" {
-		return badLine(parley.Required(phoneColumn))
+		return lineError(parley.Required(phoneColumn))
 	}
 	if wrong := parley.E164(lead.PhoneNumber); wrong != "" {
-		return badLine("The phone number " + wrong)
+		return lineError("The phone number " + wrong)
 	}
 	if lead.Timezone != "" && !t.zones[lead.Timezone] {
 		if wrong := parley.Zone(lead.Timezone); wrong != "" {
-			return badLine("The timezone " + wrong)
+			return lineError("The timezone " + wrong)
 		}
 		t.zones[lead.Timezone] = true
 	}

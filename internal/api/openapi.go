@@ -85,9 +85,9 @@ var leadsImported = changed(http.StatusOK, "Leads imported successfully", closed
 
 // schemas are the records the API shows, by name.
 func schemas() object {
-	message := closed(object{"message": object{"type": "string"}})
-	invalid := closed(object{"message": object{"type": "string"},
-		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}})
+	message := object{"message": object{"type": "string"}}
+	invalid := object{"message": object{"type": "string"},
+		"errors": object{"type": "object", "minProperties": 1, "additionalProperties": object{"type": "array", "minItems": 1, "items": object{"type": "string"}}}}
 	return object{
 		"Tool":           recordSchema(parley.ToolForm.Describe()),
 		"Exchange":       recordSchema(parley.ExchangeForm.Describe()),
@@ -113,8 +113,8 @@ func schemas() object {
 				"requests_per_second": object{"type": []string{"integer", "null"}, "description": "null: no limit"},
 				"parallel_calls":      object{"type": []string{"integer", "null"}}, "calls_per_second": object{"type": []string{"integer", "null"}},
 				"minutes_per_day": object{"type": []string{"integer", "null"}}, "spend_per_day": object{"type": []string{"number", "null"}}})}),
-		"Message":        message,
-		"Invalid":        invalid,
+		"Message":        closed(message),
+		"Invalid":        closed(invalid),
 		"FlaggedMessage": flagged(message),
 		"FlaggedInvalid": flagged(invalid),
 		"TooManyAttempts": object{"type": "object", "required": []string{"message", "retry_after"}, "additionalProperties": false, "properties": object{
@@ -123,9 +123,9 @@ func schemas() object {
 	}
 }
 
-// flagged is the schema of a refusal that says so in a flag too.
-func flagged(refusal object) object {
-	properties := maps.Clone(refusal["properties"].(object))
+// flagged is a refusal with these properties that says so in a flag too.
+func flagged(properties object) object {
+	properties = maps.Clone(properties)
 	properties["success"] = object{"type": "boolean", "const": false}
 	return closed(properties)
 }

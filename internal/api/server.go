@@ -34,6 +34,9 @@ type Config struct {
 	Recordings store.Recordings
 	NewSecret  func() string // for webhooks
 
+	// CanEquip says why an assistant could not hold a call with its voice and model; nil:
+	// every one can.
+	CanEquip func(*parley.Assistant, *parley.Voice, *parley.Model) error
 	// CanDial says whether a campaign has a line to call from; nil: every one has.
 	CanDial func(context.Context, *store.Tenant, *parley.Campaign, *parley.Assistant) (bool, error)
 	// HangUp ends the running calls of a campaign, in the transaction that stops it.

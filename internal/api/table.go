@@ -33,15 +33,15 @@ type table struct {
 	zones  map[string]bool // known to be zones: looking one up reads a file
 }
 
-// badFile is a file that cannot be read on, in words for its owner.
-type badFile string
+// fileError is a file that cannot be read on, in words for its owner.
+type fileError string
 
-func (b badFile) Error() string { return string(b) }
+func (e fileError) Error() string { return string(e) }
 
-// badLine is a record that cannot be used; the ones after it can.
-type badLine string
+// lineError is a record that cannot be used; the ones after it can.
+type lineError string
 
-func (b badLine) Error() string { return string(b) }
+func (e lineError) Error() string { return string(e) }
 
 // budget ends a record that is too long: a quote that is never closed would take the
 // whole file into memory.
@@ -78,15 +78,15 @@ func openTable(file io.Reader) (*table, error) {
 	}
 	switch {
 	case bytes.HasPrefix(start, []byte("PK\x03\x04")):
-		return nil, badFile("The file is a spreadsheet or an archive. Save it as CSV and send that.")
-	case bytes.IndexByte(start, 0) >= 0:
-		return nil, badFile("The file is not a text file. Save it as CSV and send that.")
+		return nil, fileError("The file is a spreadsheet or an archive. Save it as CSV and send that.")
+	case bytes.IndexByte(firstLine(start), 0) >= 0:
+		return nil, fileError("The file is not a text file. Save it as CSV and send that.")
 	case len(bytes.TrimSpace(start)) == 0:
-		return nil, badFile("The file is empty. Its first line must name the columns, one of them phone_number.")
+		return nil, fileError("The file is empty. Its first line must name the columns, one of them phone_number.")
 	}
 	t := &table{budget: &budget{Reader: text, left: maxLine}, zones: map[string]bool{}}
 	separator := separatorOf(start)
-	if line, _, _ := bytes.Cut(start, []byte("\n")); bytes.HasPrefix(line, []byte("sep=")) { // written by Excel
+	if line := firstLine(start); bytes.HasPrefix(line, []byte("sep=")) { // written by Excel
 		_, _ = text.Discard(len(line) + 1)
 		t.above = 1
 	}
@@ -94,8 +94,8 @@ func openTable(file io.Reader) (*table, error) {
 	t.rows.Comma, t.rows.FieldsPerRecord, t.rows.ReuseRecord = separator, -1, true
 	fields, err := t.read()
 	if err != nil {
-		if wrong, ok := errors.AsType[badLine](err); ok {
-			return nil, badFile(fmt.Sprintf("Line %d: %s", t.line, wrong))
+		if wrong, ok := errors.AsType[lineError](err); ok {
+			return nil, fileError(fmt.Sprintf("Line %d: %s", t.line, wrong))
 		}
 		return nil, err
 	}
@@ -124,9 +124,14 @@ func inUTF8(file *bufio.Reader) io.Reader {
 	return transform.NewReader(file, unicode.UTF16(order, unicode.UseBOM).NewDecoder())
 }
 
+func firstLine(text []byte) []byte {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return line
+}
+
 // separatorOf is what divides the columns of the first line.
 func separatorOf(start []byte) rune {
-	line, _, _ := bytes.Cut(start, []byte("\n"))
+	line := firstLine(start)
 	if rest, ok := bytes.CutPrefix(line, []byte("sep=")); ok && len(rest) > 0 && strings.IndexByte(",;\t|", rest[0]) >= 0 {
 		return rune(rest[0])
 	}
@@ -157,7 +162,7 @@ func (t *table) read() ([]string, error) {
 		return nil, t.misquoted(wrong)
 	}
 	if errors.Is(err, errTooLong) {
-		return nil, badFile(fmt.Sprintf("What follows line %d is a line of more than 1 MiB, or a quote in it is never closed.", t.line))
+		return nil, fileError(fmt.Sprintf("What follows line %d is a line of more than 1 MiB, or a quote in it is never closed.", t.line))
 	}
 	if err != nil {
 		return nil, err
@@ -167,11 +172,11 @@ func (t *table) read() ([]string, error) {
 	for i, field := range fields {
 		if !utf8.ValidString(field) {
 			if field, err = charmap.Windows1252.NewDecoder().String(field); err != nil {
-				return nil, badLine("a value is in an unknown encoding; save the file as UTF-8.")
+				return nil, lineError("a value is in an unknown encoding; save the file as UTF-8.")
 			}
 		}
 		if strings.ContainsRune(field, 0) {
-			return nil, badLine("a value contains a NUL character.")
+			return nil, lineError("a value contains a NUL character.")
 		}
 		fields[i] = strings.TrimSpace(field)
 	}
@@ -182,13 +187,13 @@ func (t *table) read() ([]string, error) {
 func (t *table) misquoted(wrong *csv.ParseError) error {
 	switch {
 	case errors.Is(wrong, csv.ErrBareQuote):
-		return badLine("a quote stands inside a value: put the value in quotes and write the quote twice.")
+		return lineError("a quote stands inside a value: put the value in quotes and write the quote twice.")
 	case t.budget.ended(t.rows.InputOffset()):
-		return badFile(fmt.Sprintf("Line %d: a quote is opened and never closed.", t.line))
+		return fileError(fmt.Sprintf("Line %d: a quote is opened and never closed.", t.line))
 	case wrong.Line != wrong.StartLine:
-		return badLine(fmt.Sprintf("a quote is opened here and closed inside a value of line %d: none of the lines up to there was read.", t.above+wrong.Line))
+		return lineError(fmt.Sprintf("a quote is opened here and closed inside a value of line %d: none of the lines up to there was read.", t.above+wrong.Line))
 	default:
-		return badLine("a quoted value goes on after its closing quote: write a quote inside a quoted value twice.")
+		return lineError("a quoted value goes on after its closing quote: write a quote inside a quoted value twice.")
 	}
 }
 
@@ -198,7 +203,7 @@ const phoneColumn = "phone_number"
 // checkHeader refuses a header that would lose values.
 func (t *table) checkHeader() error {
 	if len(t.header) > maxColumns {
-		return badFile(fmt.Sprintf("The file has %d columns; at most %d are read.", len(t.header), maxColumns))
+		return fileError(fmt.Sprintf("The file has %d columns; at most %d are read.", len(t.header), maxColumns))
 	}
 	seen := map[string]bool{}
 	for i, name := range t.header {
@@ -207,12 +212,12 @@ func (t *table) checkHeader() error {
 		}
 		name = t.header[i]
 		if seen[name] && name != "" {
-			return badFile(fmt.Sprintf("The column %q is there twice.", name))
+			return fileError(fmt.Sprintf("The column %q is there twice.", name))
 		}
 		seen[name] = true
 	}
 	if !seen[phoneColumn] {
-		return badFile("The first line must name the columns, one of them phone_number. It names: " + strings.Join(shortened(t.header), ", ") + ".")
+		return fileError("The first line must name the columns, one of them phone_number. It names: " + strings.Join(shortened(t.header), ", ") + ".")
 	}
 	return nil
 }

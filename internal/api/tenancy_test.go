@@ -165,7 +165,7 @@ func TestPromiseA1RandomPairs(t *testing.T) {
 		request.Header.Set("Authorization", "Bearer "+attacker.token)
 		recorder := httptest.NewRecorder()
 		attacker.handler.ServeHTTP(recorder, request)
-		require.Less(t, recorder.Code, 500)
+		require.Less(t, recorder.Code, 500, "%s %s", route.Method, route.Path)
 		require.NotContains(t, recorder.Body.String(), "CANARY")
 		require.NotContains(t, recorder.Body.String(), "owner@example.com")
 	}

@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"net/netip"
 	"os"
 	"slices"
@@ -110,7 +111,8 @@ type call struct {
 func connect(t testing.TB, ea, eb *Engine, host netip.Addr, params Params, toneA, toneB float64) *call {
 	t.Helper()
 	c := &call{a: open(t, ea, host), b: open(t, eb, host)}
-	c.tapeA, c.tapeB = newTape(params.Codec.Rate(), toneA), newTape(params.Codec.Rate(), toneB)
+	rate := cmp.Or(params.Rate, params.Codec.Rate())
+	c.tapeA, c.tapeB = newTape(rate, toneA), newTape(rate, toneB)
 	forA, forB := params, params
 	forA.Remote, forB.Remote = c.b.Local(), c.a.Local()
 	forB.SendKey, forB.ReceiveKey = forA.ReceiveKey, forA.SendKey
@@ -150,6 +152,7 @@ func TestTwoSessionsHearEachOther(t *testing.T) {
 		"PCMU":              {loopback(), Params{Codec: PCMU, EventType: 101}},
 		"PCMA over IPv6":    {v6, Params{Codec: PCMA, EventType: 96, Mux: true}},
 		"G722":              {loopback(), Params{Codec: G722, EventType: 101}},
+		"G722 at 8 kHz":     {loopback(), Params{Codec: G722, Rate: audio.Rate8k, EventType: 101}},
 		"SRTP, 80-bit tag":  {loopback(), Params{Codec: PCMU, EventType: 101, SendKey: key(1, AESCM128HMACSHA1_80), ReceiveKey: key(7, AESCM128HMACSHA1_80)}},
 		"SRTP, 32-bit tag":  {loopback(), Params{Codec: G722, EventType: 101, Mux: true, SendKey: key(2, AESCM128HMACSHA1_32), ReceiveKey: key(9, AESCM128HMACSHA1_32)}},
 		"no events, inband": {loopback(), Params{Codec: PCMA}},

@@ -8,13 +8,20 @@ import (
 
 const (
 	// playoutMargin is kept beyond the wait that packets have needed.
-	playoutMargin = clockRate / 100 // 10 ms
+	playoutMargin = clockRate / 50 // 20 ms
 	// playoutDeepest bounds what is waiting, whatever was learnt or poured in.
 	playoutDeepest = clockRate * 2 / 5 // 400 ms
-	// playoutSurplus is how much more than wanted may wait; longer than
-	// surplusFrames, and the delay is brought down again.
-	playoutSurplus = frameTicks * 3 / 2
-	surplusFrames  = 50
+	// playoutSurplus is how much more than wanted may wait before the delay is brought
+	// down again: in a pause after quietFrames of it, in the middle of sound only
+	// after surplusFrames, or after farFrames when it is more than playoutFar. People
+	// pause every second or so; music on hold does not.
+	playoutSurplus = frameTicks / 2
+	playoutFar     = 3 * frameTicks
+	quietFrames    = 5
+	farFrames      = 50
+	surplusFrames  = 250
+	// resumeMost is how much of what waited out a stall is still played.
+	resumeMost = 10 * frameTicks
 	// holdPause is the least number of frames between two that are stretched to
 	// gain time: one in five is hardly heard, more would be a gap.
 	holdPause = 5
@@ -33,9 +40,11 @@ const (
 )
 
 // playout is the jitter buffer: packets in, 20 ms out every 20 ms. It waits as
-// long as nearly all packets have lately needed, grows by stretching a frame with
-// concealment, shrinks by squeezing a pitch period out of one, and is never
-// deeper than 400 ms. All times are given.
+// long as nearly all packets have lately needed, and is never deeper than 400 ms. The
+// wait is changed where it costs no word: it grows in pauses and where a packet is
+// missing anyway, by stretching with concealment; it shrinks in pauses, by leaving a
+// frame out, and in the middle of sound only when none comes, by squeezing pitch
+// periods out. All times are given.
 type playout struct {
 	rate  audio.Rate
 	ear   *ear
@@ -51,6 +60,8 @@ type playout struct {
 	slack  int64 // more wait when packets and frames do not line up
 
 	pending []int16 // decoded and not yet played
+	pauses  pauseMeter
+	quiet   bool // the last frame was part of a pause
 	squeeze squeezer
 
 	lateInRow    int
@@ -210,7 +221,7 @@ func (p *playout) more(now int64) {
 		p.dry = true
 		p.hold()
 		return
-	case p.line.from > wanted+playoutMargin && p.sinceHold >= holdPause:
+	case p.line.from > wanted+playoutMargin && p.mayStretch():
 		p.sinceHold = 0
 		p.hold()
 		return
@@ -219,13 +230,24 @@ func (p *playout) more(now int64) {
 	p.watchSurplus(wanted)
 }
 
-// resume says whether the time of what has arrived has come. What should long have
-// been played is left out.
+// mayStretch says whether this is a place to gain time: a pause, or a hole, which is
+// concealed anyway and may yet be filled.
+func (p *playout) mayStretch() bool {
+	if p.sinceHold < holdPause {
+		return false
+	}
+	present, _ := p.line.run(1)
+	return p.quiet || !present
+}
+
+// resume says whether the time of what has arrived has come. What came late is played
+// all the same, and the delay comes down in the next pause; only of a long stall the
+// oldest is left out.
 func (p *playout) resume(wanted int64) bool {
 	if p.line.empty() || p.line.from > wanted {
 		return false
 	}
-	if over := wholeFrames(wanted - p.line.from); over > 0 {
+	if over := wholeFrames(wanted - p.line.from - resumeMost); over > 0 {
 		over = min(over, wholeFrames(p.line.to-p.line.from-1))
 		p.line.skip(over)
 		p.discarded += uint64(over)
@@ -234,18 +256,43 @@ func (p *playout) resume(wanted int64) bool {
 	return true
 }
 
-// watchSurplus takes a second frame when more has waited than needed for a while.
-// The frame after next is shortened from then on until the surplus is used up.
+// watchSurplus brings the delay down when more has waited than needed for a while. In a
+// pause the frame just decoded gives way to the next. In sound a second one is taken,
+// and what is played is shortened from then on until it is used up.
 func (p *playout) watchSurplus(wanted int64) {
-	if wanted-p.line.from < playoutSurplus-frameTicks {
+	surplus := wanted - p.line.from
+	if surplus < playoutSurplus {
 		p.surplusFor = 0
 		return
 	}
-	if p.surplusFor++; p.surplusFor < surplusFrames || p.line.to-p.line.from < frameTicks {
-		return
+	p.surplusFor++
+	patience := surplusFrames
+	if surplus >= playoutFar {
+		patience = farFrames
 	}
-	p.surplusFor = 0
+	switch {
+	case p.line.to-p.line.from < frameTicks:
+	case p.quiet && p.surplusFor >= quietFrames:
+		p.surplusFor = 0
+		p.leaveOut()
+	case p.surplusFor >= patience:
+		p.surplusFor = 0
+		p.decode()
+	}
+}
+
+// leaveOut replaces the last frame, a quiet one, by the one after it.
+func (p *playout) leaveOut() {
+	n := p.rate.FrameSamples()
+	gone := p.pending[len(p.pending)-n:]
+	var edge [joinMost]int16
+	join := copy(edge[:n/joinShare], gone)
+	p.pending = p.pending[:len(p.pending)-n]
 	p.decode()
+	next := p.pending[len(p.pending)-n:]
+	for i := range join {
+		next[i] = int16((int(edge[i])*(join-i) + int(next[i])*i) / join)
+	}
 }
 
 // decode plays the next frame of the timeline, with concealment in its holes.
@@ -267,6 +314,9 @@ func (p *playout) decode() {
 	p.floor, p.played = p.line.from, true
 	p.note(lost > 0)
 	p.finish()
+	if lost == 0 {
+		p.quiet = p.pauses.quiet(p.pending[len(p.pending)-p.rate.FrameSamples():])
+	}
 }
 
 // hold stretches the sound without moving on.

@@ -159,6 +159,81 @@ func TestDelayGrowsWithJitterAndShrinksAgain(t *testing.T) {
 	t.Logf("delay: steady %v, 100 ms of jitter %v, after it %v", at[9], at[19], at[39])
 }
 
+// words are lengths of sound between pauses, in whole 5 ms.
+func words(x []int16) (lengths []time.Duration) {
+	length, pause := time.Duration(0), 0
+	for ; len(x) >= 40; x = x[40:] {
+		if level(x[:40]) > 1000 {
+			length += 5 * time.Millisecond
+			pause = 0
+		} else if pause++; pause == 6 && length > 0 { // 30 ms end a word
+			lengths = append(lengths, length)
+			length = 0
+		}
+	}
+	return lengths
+}
+
+// A voice pauses, and the delay changes in its pauses: whatever the network does, the
+// words between are as long as they were spoken, and only the one that a stall broke
+// is not.
+func TestTheDelayChangesInPauses(t *testing.T) {
+	t.Parallel()
+	const word, pause, length = 240 * time.Millisecond, 100 * time.Millisecond, 40 * time.Second
+	spoken := toneStream(440, length, 20*time.Millisecond)
+	silence := make([]byte, 160)
+	audio.EncodeMuLaw(silence, make([]int16, 160))
+	count := 0
+	for i := range spoken {
+		switch spoken[i].at % (word + pause) {
+		case 0:
+			count++
+		default:
+			if spoken[i].at%(word+pause) >= word {
+				spoken[i].payload = silence
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(5, 5))
+	for name, c := range map[string]struct {
+		late   func(at time.Duration) time.Duration
+		broken int
+	}{
+		"nothing happens": {func(time.Duration) time.Duration { return 0 }, 0},
+		"one stall of 150 ms": {func(at time.Duration) time.Duration {
+			return max(0, 10200*time.Millisecond-at) * max(0, min(1, at/(10050*time.Millisecond)))
+		}, 2}, // one in two pieces
+		"10 s of 40 ms jitter": {func(at time.Duration) time.Duration {
+			if at < 10*time.Second || at > 20*time.Second {
+				return 0
+			}
+			return time.Duration(random.Float64() * float64(40*time.Millisecond))
+		}, 1},
+	} {
+		stream := slices.Clone(spoken)
+		for i := range stream {
+			stream[i].at += c.late(stream[i].at)
+		}
+		p := newPlayout(audio.Rate8k)
+		var last time.Duration
+		heard := words(play(t, p, stream, length+time.Second, func(now time.Duration) {
+			if now < length {
+				last = p.delay(now)
+			}
+		}))
+		require.InDelta(t, count, len(heard), float64(c.broken), name)
+		broken := 0
+		for _, w := range heard[:len(heard)-1] { // the end of the last is concealed
+			if (w - word).Abs() > 10*time.Millisecond {
+				broken++
+			}
+		}
+		require.LessOrEqual(t, broken, c.broken, name)
+		require.Zero(t, p.discarded, name)
+		require.Less(t, last, 60*time.Millisecond, "%s: the delay has come down", name)
+	}
+}
+
 func TestDepthIsBounded(t *testing.T) {
 	t.Parallel()
 	t.Run("a flood of the future", func(t *testing.T) {

@@ -64,7 +64,7 @@ func requireOwnTone(t *testing.T, x []int16, own float64, hertz func(int) float6
 	require.GreaterOrEqual(t, len(x), 8000)
 	enough, others := 0.8, 0.05
 	if !full() {
-		x, enough, others = x[len(x)-8000:], 0.4, 0.1
+		x, enough, others = x[len(x)-8000:], 0.2, 0.1
 	}
 	for ; len(x) >= 8000; x = x[8000:] {
 		require.Greater(t, share(x[:8000], audio.Rate8k, own), enough)

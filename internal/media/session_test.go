@@ -100,6 +100,7 @@ func TestBadParams(t *testing.T) {
 	for name, params := range map[string]Params{
 		"codec":             {Codec: 3, Remote: remote},
 		"no address":        {Codec: PCMU},
+		"rate":              {Codec: PCMU, Remote: remote, Rate: 44100},
 		"no port":           {Codec: PCMU, Remote: address("127.0.0.1:0")},
 		"unspecified":       {Codec: PCMU, Remote: address("0.0.0.0:4000")},
 		"multicast":         {Codec: PCMU, Remote: address("224.0.0.1:4000")},

@@ -74,7 +74,8 @@ type Call struct {
 	local      Media
 	session    Session
 	invite     *gosip.Request            // the last INVITE, ours or theirs
-	ack        *gosip.Request            // our last ACK of a 2xx
+	sent       map[uint32]*gosip.Request // our ACKs of 2xx, by CSeq
+	owed       map[uint32]int            // 2xx that came again before their ACK was made
 	forks      map[string]*gosip.Request // ACKs of other branches, by their tag
 	branches   map[string]*earlyDialog   // that ring, by remote tag
 	acks       map[uint32]chan []byte    // 2xx we sent, by CSeq; given the ACK's body
@@ -90,7 +91,8 @@ type Call struct {
 func (a *Agent) newCall(trunk parley.Trunk, outbound bool, hooks Hooks, release func()) *Call {
 	return &Call{agent: a, trunk: trunk, outbound: outbound, hooks: hooks, release: release,
 		part: func() {}, done: make(chan struct{}), offers: make(chan struct{}, 1),
-		forks: map[string]*gosip.Request{}, branches: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{}}
+		forks: map[string]*gosip.Request{}, branches: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{},
+		sent: map[uint32]*gosip.Request{}, owed: map[uint32]int{}}
 }
 
 func (c *Call) key() dialogKey { return c.name }
@@ -218,29 +220,49 @@ func (c *Call) do(ctx context.Context, req *gosip.Request) (*gosip.Response, err
 
 // acknowledge sends and keeps the ACK of a 2xx; the same 2xx again gets the same ACK.
 func (c *Call) acknowledge(invite *gosip.Request) {
+	number := invite.CSeq().SeqNo
 	c.mu.Lock()
 	ack := c.dialog.ack(c.agent, invite, c.contactUser(), nil)
-	c.ack = ack
+	c.sent[number] = ack
+	for old := range c.sent { // an answer is repeated for 64*T1; a call has few offers in that time
+		if old+keptAcks < number {
+			delete(c.sent, old)
+		}
+	}
+	again := c.owed[number]
+	delete(c.owed, number)
 	c.mu.Unlock()
-	_ = c.agent.write(ack.Clone()) // sending writes into a message; what is kept is only read
+	for range 1 + again {
+		_ = c.agent.write(ack.Clone()) // sending writes into a message; what is kept is only read
+	}
 }
 
+// keptAcks is how many numbers back a repeated 2xx is still acknowledged.
+const keptAcks = 32
+
 // acknowledgeAgain answers a repeated 2xx. A 2xx of another branch of a fork gets its
-// own ACK and a BYE (RFC 3261 section 13.2.2.4). It says false while no ACK exists yet:
-// the first is being made.
-func (c *Call) acknowledgeAgain(res *gosip.Response) bool {
+// own ACK and a BYE (RFC 3261 section 13.2.2.4). It says false while no ACK exists: what
+// comes again while the first is being taken is owed one, when its transaction lives.
+func (c *Call) acknowledgeAgain(res *gosip.Response, owe bool) bool {
 	c.mu.Lock()
 	tag := ""
 	if to := res.To(); to != nil {
 		tag = tagOf(to.Params)
 	}
-	ack := c.ack
+	number := uint32(0)
+	if cseq := res.CSeq(); cseq != nil {
+		number = cseq.SeqNo
+	}
+	ack := c.sent[number]
 	switch {
 	case tag != c.dialog.remoteTag && c.state != early:
 		c.mu.Unlock()
 		c.endFork(tag, res)
 		return true
-	case ack == nil || res.CSeq() == nil || ack.CSeq().SeqNo != res.CSeq().SeqNo:
+	case ack == nil:
+		if owe {
+			c.owed[number]++
+		}
 		c.mu.Unlock()
 		return false
 	}

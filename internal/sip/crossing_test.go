@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,7 +44,7 @@ func TestPromiseT3(t *testing.T) {
 	})
 	a := start(t, quick())
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 20)
+	slots := make(chan struct{}, sample(6, 20))
 	for i := range n {
 		slots <- struct{}{}
 		all.Go(func() {
@@ -95,13 +96,14 @@ type lossy struct {
 	to      atomic.Pointer[netip.AddrPort]
 	loss    float64
 	double  float64
+	watch   func(message []byte, copies int) // 0 when it is lost
 	work    sync.WaitGroup
 }
 
 // newLossy stands before an agent: what comes to its front leaves from its back.
-func newLossy(t *testing.T, loss, double float64) *lossy {
+func newLossy(t *testing.T, loss, double float64, watch func(message []byte, copies int)) *lossy {
 	t.Helper()
-	l := &lossy{loss: loss, double: double}
+	l := &lossy{loss: loss, double: double, watch: watch}
 	listen := func() *net.UDPConn {
 		c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		require.NoError(t, err)
@@ -127,15 +129,59 @@ func (l *lossy) pump(from, by *net.UDPConn, next func(netip.AddrPort) netip.Addr
 		if err != nil {
 			return
 		}
-		to := next(source)
-		if rand.Float64() < l.loss {
-			continue
+		to, copies := next(source), 1
+		switch chance := rand.Float64(); {
+		case chance < l.loss:
+			copies = 0
+		case chance < l.loss+l.double:
+			copies = 2
 		}
-		_, _ = by.WriteToUDPAddrPort(buffer[:n], to)
-		if rand.Float64() < l.double {
+		l.watch(buffer[:n], copies)
+		for range copies {
 			_, _ = by.WriteToUDPAddrPort(buffer[:n], to)
 		}
 	}
+}
+
+// ackCount holds the 2xx that reached a caller against the ACKs that it sent.
+type ackCount struct {
+	mu            sync.Mutex
+	answers, acks map[string]int // by Call-ID
+}
+
+func newAckCount() *ackCount { return &ackCount{answers: map[string]int{}, acks: map[string]int{}} }
+
+func (c *ackCount) note(message []byte, copies int) {
+	m := string(message)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case strings.HasPrefix(m, "SIP/2.0 200 ") && strings.HasSuffix(header(m, "CSeq"), "INVITE"):
+		c.answers[header(m, "Call-ID")] += copies
+	case strings.HasPrefix(m, "ACK "):
+		c.acks[header(m, "Call-ID")]++
+	}
+}
+
+// owed are the calls with fewer ACKs than answers.
+func (c *ackCount) owed() (ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, n := range c.answers {
+		if c.acks[id] < n {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (c *ackCount) total() (answers, acks int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, n := range c.answers {
+		answers, acks = answers+n, acks+c.acks[id]
+	}
+	return answers, acks
 }
 
 // TestPromiseT2 puts loss and duplication between two agents. The first INVITE goes
@@ -147,7 +193,8 @@ func TestPromiseT2(t *testing.T) {
 	var mu sync.Mutex
 	rows := map[string]int{}
 	calls := make(chan *Call, n)
-	toA, toB := newLossy(t, 0.05, 0.05), newLossy(t, 0.05, 0.05)
+	acks := newAckCount()
+	toA, toB := newLossy(t, 0.05, 0.05, acks.note), newLossy(t, 0.05, 0.05, acks.note)
 	sa, sb := quick(), quick()
 	sa.External, sb.External = toA.in.LocalAddr().String(), toB.in.LocalAddr().String()
 	b := callee(t, sb, func(ctx context.Context, in *Incoming) {
@@ -162,7 +209,7 @@ func TestPromiseT2(t *testing.T) {
 	toB.to.Store(&atB)
 	trunk := parley.Trunk{ID: 1, Address: toB.in.LocalAddr().String(), Transport: "udp"}
 	var all sync.WaitGroup
-	slots := make(chan struct{}, 20)
+	slots := make(chan struct{}, sample(6, 20))
 	began := time.Now()
 	for range n {
 		slots <- struct{}{}
@@ -185,11 +232,16 @@ func TestPromiseT2(t *testing.T) {
 	all.Wait()
 	eventually(t, "all are over", func() bool { return a.Counters().Active == 0 && b.Counters().Active == 0 })
 	require.Less(t, time.Since(began), 40*time.Second)
+	eventually(t, "every 2xx that came has its ACK", func() bool { return len(acks.owed()) == 0 })
 	mu.Lock()
 	defer mu.Unlock()
 	require.Len(t, rows, n)
 	for id, count := range rows {
 		require.Equal(t, 1, count, id)
 	}
-	t.Logf("%d calls in %v, %d repeated answers acknowledged", n, time.Since(began), a.Counters().RepeatedAnswers)
+	answers, sent := acks.total()
+	if full() { // among 40 calls there may be none
+		require.Greater(t, answers, n, "some 2xx came again")
+	}
+	t.Logf("%d calls in %v: %d answers came, %d ACKs were sent", n, time.Since(began), answers, sent)
 }

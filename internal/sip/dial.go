@@ -70,7 +70,7 @@ func (c *Call) dial(ctx context.Context, out Outgoing) *Failure {
 		c.invite = invite
 		c.mu.Unlock()
 		i := invitation{agent: c.agent, hop: c.hop(), req: invite, ring: max(time.Until(deadline), time.Millisecond),
-			provisional: c.progress, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res) }}
+			provisional: c.progress, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res, true) }}
 		res, heard, err := i.send(ctx)
 		if err != nil {
 			return c.unanswered(res, heard, err)

@@ -172,10 +172,10 @@ func TestABlindTransferIsFollowed(t *testing.T) {
 func TestSessionTimersRefreshBothWays(t *testing.T) {
 	t.Parallel()
 	s := quick()
-	s.SessionExpires, s.MinSE = 2*time.Second, time.Second
+	s.SessionExpires, s.MinSE = 4*time.Second, time.Second
 	p := connect(t, s, Hooks{}, Hooks{})
 	before := p.b.Counters().Requests
-	// Our refresh is due after one second, the peer's patience ends after two thirds more.
+	// Our refresh is due after two seconds, the peer's patience ends after two thirds more.
 	eventually(t, "three refreshes", func() bool { return p.b.Counters().Requests+p.a.Counters().Requests >= before+3 })
 	require.Zero(t, p.ours.End())
 	require.Zero(t, p.theirs.End())
@@ -324,6 +324,43 @@ func TestForkedAndRepeatedAnswers(t *testing.T) {
 	carrier.answer(bye, 200, nil)
 	require.EqualValues(t, 5, a.Counters().RepeatedAnswers)
 	require.EqualValues(t, 1, a.Counters().ForkedAnswers)
+}
+
+// An ACK may be lost while the next offer is already agreed on: the answer that comes
+// again is an old one, and gets its own ACK.
+func TestAnOldAnswerIsAcknowledgedAgain(t *testing.T) {
+	t.Parallel()
+	a, carrier := start(t, quick()), newPeer(t)
+	calls := make(chan *Call, 1)
+	go func() {
+		c, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", Media: media(5000)})
+		if err == nil {
+			calls <- c
+		}
+	}()
+	first := carrier.request("INVITE")
+	answer, _, err := Answer(bodyOf(first), media(4000))
+	require.NoError(t, err)
+	carrier.answer(first, 200, answer)
+	require.Equal(t, "1 ACK", header(carrier.request("ACK"), "CSeq"))
+	c := get(t, calls)
+	held := make(chan error, 1)
+	go func() {
+		_, err := c.Hold(within(t))
+		held <- err
+	}()
+	second := carrier.request("INVITE")
+	carrier.answer(second, 200, answer)
+	require.Equal(t, "2 ACK", header(carrier.request("ACK"), "CSeq"))
+	require.NoError(t, get(t, held))
+	carrier.answer(first, 200, answer)
+	require.Equal(t, "1 ACK", header(carrier.request("ACK"), "CSeq"))
+	carrier.answer(second, 200, answer)
+	require.Equal(t, "2 ACK", header(carrier.request("ACK"), "CSeq"))
+	require.EqualValues(t, 1, a.Counters().Active)
+	go func() { _ = c.Hangup(within(t)) }()
+	carrier.answer(carrier.request("BYE"), 200, nil)
+	ended(t, c)
 }
 
 func TestRouteSetsAreFollowed(t *testing.T) {

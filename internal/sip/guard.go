@@ -19,6 +19,7 @@ type guard struct {
 	ban      time.Duration
 	now      func() time.Time
 	trusted  func(netip.Addr) bool
+	ignores  func(to string) bool
 	counters *counters
 	shut     atomic.Bool // the agent is closing: nothing more comes in
 
@@ -39,7 +40,7 @@ const maxSources = 65536
 
 func newGuard(s Settings, trusted func(netip.Addr) bool, c *counters) *guard {
 	return &guard{limit: s.FloodRequests, window: s.FloodWindow, ban: s.BanFor, now: s.Now,
-		trusted: trusted, counters: c, sources: map[netip.Addr]*source{}}
+		trusted: trusted, ignores: s.Ignores, counters: c, sources: map[netip.Addr]*source{}}
 }
 
 // filter is sipgo's read filter. It must never return an error: that would close the
@@ -58,7 +59,7 @@ func (g *guard) admits(from netip.Addr, datagram bool, data []byte) bool {
 	if datagram && !response && !request {
 		return false // also spares sipgo's table of peers, which junk would grow without end
 	}
-	if scanner(data) {
+	if scanner(data) || request && g.ignores != nil && g.ignores(called(data)) {
 		return false
 	}
 	if g.trusted(from) {
@@ -125,6 +126,15 @@ func looksLikeRequest(data []byte) bool {
 		}
 	}
 	return bytes.HasSuffix(bytes.TrimRight(line, "\r "), []byte("SIP/2.0"))
+}
+
+// called is the user part of a request line's URI.
+func called(data []byte) string {
+	line, _, _ := bytes.Cut(bytes.TrimLeft(data, "\r\n"), []byte("\n"))
+	_, uri, _ := bytes.Cut(line, []byte(" "))
+	_, user, _ := bytes.Cut(uri, []byte(":"))
+	user, _, _ = bytes.Cut(user, []byte("@"))
+	return string(user)
 }
 
 // scanner knows the tools that probe the internet by the name they give themselves.

@@ -119,7 +119,7 @@ func (c *Call) reinvite(ctx context.Context, media *Media) (s Session, retry boo
 // sendReinvite sends an in-dialog INVITE, answers challenges, and acknowledges.
 func (c *Call) sendReinvite(ctx context.Context, h hop, invite *gosip.Request) (*gosip.Response, error) {
 	for range 3 {
-		i := invitation{agent: c.agent, hop: h, req: invite, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res) }}
+		i := invitation{agent: c.agent, hop: h, req: invite, repeated: func(res *gosip.Response) { c.acknowledgeAgain(res, true) }}
 		res, _, err := i.send(ctx)
 		switch {
 		case res != nil && res.IsSuccess():

@@ -31,6 +31,10 @@ type Settings struct {
 	// ends when the caller gives up or the agent closes.
 	Incoming func(context.Context, *Incoming)
 
+	// Ignores says which called numbers, as the request line has them, get no reply at
+	// all, as from a carrier that has failed; default none.
+	Ignores func(to string) bool
+
 	MaxCalls       int           // both ways together; default 2000
 	RetryAfter     time.Duration // told to refused callers; default 5 s
 	RingTimeout    time.Duration // default 60 s

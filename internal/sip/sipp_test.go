@@ -65,13 +65,16 @@ func freePort(t *testing.T) int {
 
 func TestSippCallsUs(t *testing.T) {
 	t.Parallel()
+	digits := make(chan byte, 8)
 	for scenario, take := range map[string]func(context.Context, *Incoming){
-		"uac_call":   answering(nil, Hooks{}),
-		"uac_repeat": answering(nil, Hooks{}),
-		"uac_hold":   answering(nil, Hooks{}),
-		"uac_busy":   func(_ context.Context, in *Incoming) { _ = in.Refuse(486, 0) },
-		"uac_cancel": func(ctx context.Context, in *Incoming) { _ = in.Ring(); <-ctx.Done() },
-		"uac_digest": answering(nil, Hooks{}),
+		"uac_info":     answering(nil, Hooks{Digit: func(digit byte, _ time.Duration) { digits <- digit }}),
+		"uac_transfer": answering(nil, Hooks{}),
+		"uac_call":     answering(nil, Hooks{}),
+		"uac_repeat":   answering(nil, Hooks{}),
+		"uac_hold":     answering(nil, Hooks{}),
+		"uac_busy":     func(_ context.Context, in *Incoming) { _ = in.Refuse(486, 0) },
+		"uac_cancel":   func(ctx context.Context, in *Incoming) { _ = in.Ring(); <-ctx.Done() },
+		"uac_digest":   answering(nil, Hooks{}),
 		"uac_100rel": func(ctx context.Context, in *Incoming) {
 			_ = in.Ring()
 			in.call.mu.Lock()
@@ -100,15 +103,49 @@ func TestSippCallsUs(t *testing.T) {
 			b.SetTrunks([]parley.Trunk{trunk})
 			wait, _ := sipp(t, scenario, freePort(t), "-m", "3", "-r", "10", b.Addr("udp").String())
 			require.NoError(t, wait())
+			if scenario == "uac_info" {
+				require.Equal(t, byte('7'), get(t, digits))
+			}
 			eventually(t, "no call stays", func() bool { return b.Counters().Active == 0 })
 		})
 	}
+}
+
+// The same over TCP: a connection for all calls, and one for each.
+func TestSippCallsUsOverTCP(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"t1", "tn"} {
+		s := quick()
+		s.Listen = []Listen{{Network: "tcp", Address: "127.0.0.1:0"}}
+		b := callee(t, s, answering(nil, Hooks{}))
+		wait, _ := sipp(t, "uac_call", freePort(t), "-t", mode, "-max_socket", "100", "-m", "3", "-r", "10", b.Addr("tcp").String())
+		require.NoError(t, wait(), mode)
+		eventually(t, "no call stays", func() bool { return b.Counters().Active == 0 })
+	}
+}
+
+func TestWeCallSippOverTCP(t *testing.T) {
+	t.Parallel()
+	s := quick()
+	s.Listen = []Listen{{Network: "tcp", Address: "127.0.0.1:0"}}
+	a, port := start(t, s), freePort(t)
+	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	wait, _ := sipp(t, "uas_call", port, "-t", "t1", "-m", "1")
+	var c *Call
+	eventually(t, "sipp listens", func() (answered bool) { // TCP is refused until then
+		var err error
+		c, err = a.Dial(within(t), parley.Trunk{ID: 1, Address: at, Transport: "tcp"}, Outgoing{To: "+12025550123", Media: media(5000)})
+		return err == nil
+	})
+	_ = c.Hangup(within(t)) // sipp answers and closes the connection in one go
+	require.NoError(t, wait())
 }
 
 func TestWeCallSipp(t *testing.T) {
 	t.Parallel()
 	for scenario, outcome := range map[string]Outcome{
 		"uas_call": "", "uas_busy": Busy, "uas_cancel": NoAnswer, "uas_digest": "", "uas_hold": "", "uas_100rel": "",
+		"uas_info": "", "uas_transfer": "",
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
@@ -128,10 +165,15 @@ func TestWeCallSipp(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, "PCMA", c.Session().Codec.Name)
-			if scenario == "uas_hold" {
+			switch scenario {
+			case "uas_hold":
 				s, err := c.Hold(within(t))
 				require.NoError(t, err)
 				require.Equal(t, SendOnly, s.Direction)
+			case "uas_info":
+				require.NoError(t, c.SendDigit(within(t), '7', 100*time.Millisecond))
+			case "uas_transfer":
+				require.NoError(t, c.Transfer(within(t), "+12025550199"))
 			}
 			require.NoError(t, c.Hangup(within(t)))
 			require.NoError(t, wait())

@@ -3,17 +3,36 @@ package sip
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// TestPromiseT9 throws RFC 4475-like torture and plain junk at an agent that holds a
-// call: nothing dies, and the call is still there.
+// rfc4475 are the torture messages of the RFC, which sipgo brings with it.
+func rfc4475(t *testing.T) (messages []string) {
+	t.Helper()
+	folder, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/emiago/sipgo").Output()
+	require.NoError(t, err)
+	names, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "sip", "testdata", "torture", "*", "*"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(names), 40, "the RFC has 49")
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		messages = append(messages, string(text))
+	}
+	return messages
+}
+
+// TestPromiseT9 throws the torture of RFC 4475, more of its kind, and plain junk at an
+// agent that holds a call: nothing dies, and the call is still there.
 func TestPromiseT9(t *testing.T) {
 	t.Parallel()
-	calls := make(chan *Call, 4)
+	calls := make(chan *Call, 64) // some of the torture are calls
 	b := callee(t, quick(), func(ctx context.Context, in *Incoming) { answering(calls, Hooks{})(ctx, in) })
 	a := start(t, quick())
 	ours, err := a.Dial(within(t), trunkTo(b, "udp"), Outgoing{To: "+12025550123", Media: media(5000)})
@@ -52,7 +71,7 @@ func TestPromiseT9(t *testing.T) {
 		attacker.outside(b, "UNHEARDOF", "x", 1, nil), attacker.outside(b, "NOTIFY", "x", 1, nil, "Event: refer"),
 		attacker.outside(b, "INVITE", "x", 1, []byte("v=0\r\no=\r\n"), "Contact: <sip:x@127.0.0.1>"),
 	}
-	for _, m := range torture {
+	for _, m := range append(torture, rfc4475(t)...) {
 		attacker.send(b, m)
 	}
 	random := rand.New(rand.NewPCG(1, 2)) // the same junk in every run

@@ -35,6 +35,15 @@ func (a *Agent) write(msg gosip.Message) error {
 	return a.transport.WriteMsg(msg)
 }
 
+// unanswered is why a transaction ended without an answer. One that was ended from
+// outside, as Close does, has no error of its own.
+func unanswered(tx *gosip.ClientTx) error {
+	if err := tx.Err(); err != nil {
+		return err
+	}
+	return errClosed
+}
+
 // roundTrip sends a request other than INVITE and waits for its final answer.
 func (a *Agent) roundTrip(ctx context.Context, req *gosip.Request) (*gosip.Response, error) {
 	tx, err := a.request(ctx, req)
@@ -49,7 +58,7 @@ func (a *Agent) roundTrip(ctx context.Context, req *gosip.Request) (*gosip.Respo
 				return res, nil
 			}
 		case <-tx.Done():
-			return nil, tx.Err()
+			return nil, unanswered(tx)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -139,7 +148,7 @@ func (i *invitation) send(ctx context.Context) (res *gosip.Response, heard bool,
 			if reason != nil {
 				return nil, heard, reason
 			}
-			return nil, heard, tx.Err()
+			return nil, heard, unanswered(tx)
 		case <-stop:
 			cancel(ctx.Err())
 		case <-ring:
@@ -185,7 +194,7 @@ func (a *Agent) strayResponse(res *gosip.Response) {
 		return
 	}
 	key := dialogKey{id.Value(), tagOf(res.From().Params)}
-	if c, _ := a.find(key); c != nil && c.acknowledgeAgain(res) {
+	if c, _ := a.find(key); c != nil && c.acknowledgeAgain(res, false) {
 		return
 	}
 	a.counters.lateAnswers.Add(1)

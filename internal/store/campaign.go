@@ -188,30 +188,16 @@ func (s *System) PurgeCampaigns(ctx context.Context) error {
 const purgeBatch = 5000
 
 func (s *System) purgeCampaign(ctx context.Context, id parley.ID) error {
-	for left := true; left; {
-		err := s.Tx(ctx, func(s *System) error {
-			const some = "SELECT id FROM leads WHERE campaign_id = ? ORDER BY id LIMIT ?"
-			if _, err := s.exec(ctx, "DELETE FROM lead_contacts WHERE lead_id IN ("+some+")", id, purgeBatch); err != nil {
-				return err
-			}
-			result, err := s.exec(ctx, "DELETE FROM leads WHERE id IN ("+some+")", id, purgeBatch)
-			if err != nil {
-				return err
-			}
-			n, err := result.RowsAffected()
-			left = n == purgeBatch
-			return err
-		})
+	for {
+		result, err := s.exec(ctx, "DELETE FROM leads WHERE id IN (SELECT id FROM leads WHERE campaign_id = ? ORDER BY id LIMIT ?)", id, purgeBatch)
 		if err != nil {
 			return err
 		}
-	}
-	return s.Tx(ctx, func(s *System) error {
-		for _, statement := range []string{"DELETE FROM campaign_numbers WHERE campaign_id = ?", "DELETE FROM campaign_progress WHERE campaign_id = ?", "DELETE FROM campaigns WHERE id = ?"} {
-			if _, err := s.exec(ctx, statement, id); err != nil {
-				return err
+		if n, err := result.RowsAffected(); err != nil || n < purgeBatch {
+			if err == nil {
+				_, err = s.exec(ctx, "DELETE FROM campaigns WHERE id = ?", id)
 			}
+			return err
 		}
-		return nil
-	})
+	}
 }

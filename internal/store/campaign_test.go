@@ -218,3 +218,32 @@ func storetestLead(t *testing.T, tenant *store.Tenant, campaign parley.ID, numbe
 		require.NoError(t, err)
 	}
 }
+
+// A lead that is put back in the queue is called again from its first attempt on, and
+// each attempt still once.
+func TestALeadPutBackIsDialledAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx := t.Context()
+		user, _ := storetest.User(t, db, "a@example.com")
+		tenant := db.Tenant(user.ID)
+		c := storetest.Campaign(t, tenant, "Spring")
+		l := storetest.Lead(t, tenant, c.ID, "+12025550100")
+		dial := func() error {
+			call := &parley.Call{AssistantID: c.AssistantID, AssistantName: "Caller", CampaignID: &c.ID, LeadID: &l.ID, LeadAttempt: 1, Type: parley.Outbound,
+				Status: parley.CallInitiated, CustomerNumber: l.PhoneNumber, Carrier: parley.CarrierSimulated, Variables: parley.Object{}}
+			require.NoError(t, tenant.CreateCall(ctx, call, ""))
+			claimed, err := db.System().ClaimCall(ctx, call.ID, "node")
+			require.True(t, claimed || err != nil)
+			return err
+		}
+		require.NoError(t, dial())
+		require.Error(t, dial(), "an attempt is dialled once")
+		l.Attempts, l.Status = 1, parley.LeadCompleted
+		require.NoError(t, tenant.SaveLead(ctx, l))
+		require.Error(t, dial())
+		require.NoError(t, l.SetByHand(parley.LeadCreated))
+		require.NoError(t, tenant.SaveLead(ctx, l))
+		require.NoError(t, dial())
+		require.Error(t, dial())
+	})
+}

@@ -14,9 +14,10 @@ type VoiceFilter struct {
 	LanguageID parley.ID // also matches the voices that speak every language
 }
 
-// Voices are everybody's and the user's own.
+// Voices are everybody's and the user's own. What no provider offers any more is
+// neither listed nor found, but for the assistants that have it.
 func (t *Tenant) Voices(ctx context.Context, f VoiceFilter) ([]parley.Voice, error) {
-	query, args := "SELECT "+voiceColumns+" FROM voices WHERE (user_id IS NULL OR user_id = ?)", []any{t.user}
+	query, args := "SELECT "+voiceColumns+" FROM voices WHERE hidden = 0 AND (user_id IS NULL OR user_id = ?)", []any{t.user}
 	if f.Mode != "" {
 		query, args = query+" AND mode = ?", append(args, string(f.Mode))
 	}
@@ -28,7 +29,7 @@ func (t *Tenant) Voices(ctx context.Context, f VoiceFilter) ([]parley.Voice, err
 
 // Voice is one that the user may use.
 func (t *Tenant) Voice(ctx context.Context, id parley.ID) (*parley.Voice, error) {
-	return one(ctx, t.session, "Voice", scanVoice, "SELECT "+voiceColumns+" FROM voices WHERE (user_id IS NULL OR user_id = ?) AND id = ?", t.user, id)
+	return one(ctx, t.session, "Voice", scanVoice, "SELECT "+voiceColumns+" FROM voices WHERE hidden = 0 AND (user_id IS NULL OR user_id = ?) AND id = ?", t.user, id)
 }
 
 func scanVoice(row scanner, v *parley.Voice) error {
@@ -37,17 +38,17 @@ func scanVoice(row scanner, v *parley.Voice) error {
 
 // Models are all the language models.
 func (t *Tenant) Models(ctx context.Context) ([]parley.Model, error) {
-	return list(ctx, t.session, scanModel, "SELECT id, name, provider, key FROM models ORDER BY id")
+	return list(ctx, t.session, scanModel, "SELECT id, name, provider, key FROM models WHERE hidden = 0 ORDER BY id")
 }
 
 // ModelNamed is a model by its name.
 func (t *Tenant) ModelNamed(ctx context.Context, name string) (*parley.Model, error) {
-	return one(ctx, t.session, "Model", scanModel, "SELECT id, name, provider, key FROM models WHERE name = ?", name)
+	return one(ctx, t.session, "Model", scanModel, "SELECT id, name, provider, key FROM models WHERE hidden = 0 AND name = ?", name)
 }
 
 // Model is a model by its id.
 func (t *Tenant) Model(ctx context.Context, id parley.ID) (*parley.Model, error) {
-	return one(ctx, t.session, "Model", scanModel, "SELECT id, name, provider, key FROM models WHERE id = ?", id)
+	return one(ctx, t.session, "Model", scanModel, "SELECT id, name, provider, key FROM models WHERE hidden = 0 AND id = ?", id)
 }
 
 func scanModel(row scanner, m *parley.Model) error {
@@ -56,21 +57,31 @@ func scanModel(row scanner, m *parley.Model) error {
 
 // Languages are all the languages.
 func (t *Tenant) Languages(ctx context.Context) ([]parley.Language, error) {
-	return list(ctx, t.session, scanLanguage, "SELECT id, name, iso_2 FROM languages ORDER BY id")
+	return list(ctx, t.session, scanLanguage, "SELECT id, name, iso_2 FROM languages WHERE hidden = 0 ORDER BY id")
 }
 
 // LanguageNamed is a language by its name.
 func (t *Tenant) LanguageNamed(ctx context.Context, name string) (*parley.Language, error) {
-	return one(ctx, t.session, "Language", scanLanguage, "SELECT id, name, iso_2 FROM languages WHERE name = ?", name)
+	return one(ctx, t.session, "Language", scanLanguage, "SELECT id, name, iso_2 FROM languages WHERE hidden = 0 AND name = ?", name)
 }
 
 // Language is a language by its id.
 func (t *Tenant) Language(ctx context.Context, id parley.ID) (*parley.Language, error) {
-	return one(ctx, t.session, "Language", scanLanguage, "SELECT id, name, iso_2 FROM languages WHERE id = ?", id)
+	return one(ctx, t.session, "Language", scanLanguage, "SELECT id, name, iso_2 FROM languages WHERE hidden = 0 AND id = ?", id)
 }
 
 func scanLanguage(row scanner, l *parley.Language) error {
 	return row.Scan(&l.ID, &l.Name, &l.ISO2)
+}
+
+// Outfit is what an assistant speaks and thinks with, even if nobody offers it any more.
+func (t *Tenant) Outfit(ctx context.Context, a *parley.Assistant) (*parley.Voice, *parley.Model, error) {
+	voice, err := one(ctx, t.session, "Voice", scanVoice, "SELECT "+voiceColumns+" FROM voices WHERE (user_id IS NULL OR user_id = ?) AND id = ?", t.user, a.VoiceID)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := one(ctx, t.session, "Model", scanModel, "SELECT id, name, provider, key FROM models WHERE id = ?", a.LLMModelID)
+	return voice, model, err
 }
 
 // SeedCatalogue adds what the catalogue of every installation has and this one lacks.

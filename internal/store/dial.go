@@ -138,7 +138,6 @@ func (s *System) PutOff(ctx context.Context, leads []parley.ID, status parley.Le
 // SaveProgress writes how far a lead has come: its status, its round, and those of its contacts.
 func (t *Tenant) SaveProgress(ctx context.Context, l *parley.Lead) error {
 	l.UpdatedAt = now()
-	// The contacts first, as whoever changes a lead does.
 	for _, c := range l.Secondary {
 		if _, err := t.exec(ctx, "UPDATE lead_contacts SET status = ?, updated_at = ? WHERE lead_id = ? AND id = ? AND status <> ?", c.Status, l.UpdatedAt.UnixMicro(), l.ID, c.ID, c.Status); err != nil {
 			return err

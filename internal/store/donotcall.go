@@ -58,18 +58,27 @@ func (t *Tenant) suppressor(ctx context.Context) (func(number string) []byte, er
 	}, nil
 }
 
-// doNotCallLock is the class of PostgreSQL's advisory locks on users' lists: "dnc" in ASCII.
-const doNotCallLock = 0x646e63
+// The classes of PostgreSQL's advisory locks, on users' lists and on campaigns' imports.
+const (
+	doNotCallLock = 0x646e63
+	importLock    = 0x696d70
+)
 
-// lockDoNotCall orders a transaction against those that list a number: one that asked
-// whether a number may be called commits before the number is listed, or sees it.
-// SQLite's one writer needs no such lock.
-func (t *Tenant) lockDoNotCall(ctx context.Context, lock string) error {
+// advise takes an advisory lock until the end of the transaction. SQLite's one writer
+// needs none.
+func (t *Tenant) advise(ctx context.Context, lock string, class int, key parley.ID) error {
 	if t.tx == nil || !t.db.postgres {
 		return nil
 	}
-	_, err := t.exec(ctx, "SELECT "+lock+"(CAST(? AS INTEGER), CAST(? AS INTEGER))", doNotCallLock, t.user%(1<<31))
+	_, err := t.exec(ctx, "SELECT "+lock+"(CAST(? AS INTEGER), CAST(? AS INTEGER))", class, key%(1<<31))
 	return err
+}
+
+// lockDoNotCall orders a transaction against those that list a number: one that asked
+// whether a number may be called commits before the number is listed, or sees it. It comes
+// before the locks of leads.
+func (t *Tenant) lockDoNotCall(ctx context.Context, lock string) error {
+	return t.advise(ctx, lock, doNotCallLock, t.user)
 }
 
 // DoNotCall says which of the numbers must not be called. Inside a transaction the
@@ -145,13 +154,13 @@ func (t *Tenant) blacklist(ctx context.Context, numbers []string, at int64) erro
 	const blacklisted = string(parley.LeadBlacklisted)
 	wanted := padded(numbers)
 	these, which := leadsOf(len(wanted)), slices.Concat([]any{t.user}, wanted, []any{t.user}, wanted)
-	// Contacts that wait for another round end with their lead; those never tried stay as they are.
-	_, err := t.exec(ctx, "UPDATE lead_contacts SET status = ?, updated_at = ? WHERE lead_id IN ("+these+") AND status <> ? AND (status IN (?, ?) OR phone_number IN ("+placeholders(len(wanted))+"))",
-		slices.Concat([]any{blacklisted, at}, which, []any{blacklisted, string(parley.LeadProcessing), string(parley.LeadRescheduled)}, wanted)...)
+	_, err := t.exec(ctx, "UPDATE leads SET status = ?, updated_at = ? WHERE id IN ("+these+") AND status <> ?", slices.Concat([]any{blacklisted, at}, which, []any{blacklisted})...)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, "UPDATE leads SET status = ?, updated_at = ? WHERE id IN ("+these+") AND status <> ?", slices.Concat([]any{blacklisted, at}, which, []any{blacklisted})...)
+	// Contacts that wait for another round end with their lead; those never tried stay as they are.
+	_, err = t.exec(ctx, "UPDATE lead_contacts SET status = ?, updated_at = ? WHERE lead_id IN ("+these+") AND status <> ? AND (status IN (?, ?) OR phone_number IN ("+placeholders(len(wanted))+"))",
+		slices.Concat([]any{blacklisted, at}, which, []any{blacklisted, string(parley.LeadProcessing), string(parley.LeadRescheduled)}, wanted)...)
 	return err
 }
 

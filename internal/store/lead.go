@@ -53,15 +53,20 @@ func (t *Tenant) SaveLead(ctx context.Context, l *parley.Lead) error {
 		if err != nil {
 			return err
 		}
-		// The contacts first: whoever waits at the campaign's counts must hold nothing
-		// that another needs to get there.
-		if err := t.saveContacts(ctx, l); err != nil {
-			return err
-		}
 		result, err := t.exec(ctx, `UPDATE leads SET phone_number = ?, variables = ?, status = ?, timezone = ?, duplicate = ?, attempts = ?, next_contact = ?, due_at = ?, wait_until = ?, updated_at = ?
 			WHERE user_id = ? AND id = ?`,
 			l.PhoneNumber, string(variables), l.Status, l.Timezone, l.AllowDuplicate, l.Attempts, l.NextContact, zeroMicros(l.DueAt), dueSince(l), l.UpdatedAt.UnixMicro(), t.user, l.ID)
-		return affected(result, duplicateLead(err), "Lead")
+		if err := affected(result, duplicateLead(err), "Lead"); err != nil {
+			return err
+		}
+		if l.Attempts == 0 {
+			// Put back in the queue its attempts are counted anew. Each is dialled once, so the
+			// earlier ones give their numbers up.
+			if _, err := t.exec(ctx, "UPDATE calls SET lead_attempt = -id WHERE user_id = ? AND lead_id = ? AND lead_attempt > 0", t.user, l.ID); err != nil {
+				return err
+			}
+		}
+		return t.saveContacts(ctx, l)
 	})
 }
 
@@ -275,9 +280,6 @@ func (t *Tenant) loadContacts(ctx context.Context, leads []*parley.Lead) error {
 func (t *Tenant) DeleteLead(ctx context.Context, id parley.ID) error {
 	return t.Tx(ctx, func(t *Tenant) error {
 		if _, err := t.Lead(ctx, id); err != nil {
-			return err
-		}
-		if _, err := t.exec(ctx, "DELETE FROM lead_contacts WHERE lead_id = ?", id); err != nil {
 			return err
 		}
 		result, err := t.exec(ctx, "DELETE FROM leads WHERE user_id = ? AND id = ?", t.user, id)

@@ -185,9 +185,27 @@ func TestPromiseA7NoListReadsWholeTables(t *testing.T) {
 		"SELECT id FROM sip_trunks WHERE user_id = 1 ORDER BY id",
 		"SELECT user_id FROM tokens WHERE hash = x'00' AND revoked_at IS NULL",
 		"SELECT tool_id FROM assistant_tools WHERE assistant_id IN (1, 2)",
+		"SELECT id FROM campaigns WHERE user_id = 1 AND deleted_at IS NULL ORDER BY id DESC LIMIT 10",
+		"SELECT id FROM campaigns WHERE status = 'in-progress' AND deleted_at IS NULL",
+		"SELECT id FROM campaigns WHERE deleted_at IS NOT NULL",
+		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL ORDER BY l.id DESC LIMIT 10",
+		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL AND l.campaign_id = 1 AND l.status = 'completed' ORDER BY l.id DESC LIMIT 10",
+		"SELECT l.id FROM leads l JOIN campaigns c ON c.id = l.campaign_id WHERE l.user_id = 1 AND c.deleted_at IS NULL AND l.campaign_id = 1 AND l.status IN ('created', 'scheduled', 'rescheduled') AND l.wait_until <= 5 ORDER BY l.wait_until, l.id LIMIT 10",
+		"SELECT id FROM leads WHERE user_id = 1 AND phone_number IN ('+1', '+2')",
+		"SELECT lead_id FROM lead_contacts WHERE user_id = 1 AND phone_number IN ('+1', '+2')",
+		"SELECT id FROM lead_contacts WHERE lead_id IN (1, 2) ORDER BY lead_id, position",
+		"SELECT id FROM do_not_call WHERE user_id = 1 AND hash IN (x'00', x'01')",
+		"SELECT id FROM do_not_call WHERE user_id = 1 ORDER BY id DESC LIMIT 10",
 	} {
 		plan := explain(t, db.SQL(), query)
+		if strings.Contains(query, "deleted_at IS NOT NULL") || strings.Contains(query, "'in-progress'") {
+			require.Contains(t, plan, "INDEX campaigns_", "%s\n%s", query, plan) // an index of nothing else
+			continue
+		}
 		require.NotContains(t, plan, "SCAN ", "%s\n%s", query, plan)
+		if strings.Contains(query, "leads") {
+			require.NotContains(t, plan, "TEMP B-TREE", "a long list is not sorted: %s\n%s", query, plan)
+		}
 	}
 }
 

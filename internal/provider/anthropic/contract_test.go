@@ -18,15 +18,9 @@ const key = "sk-ant-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, silence time.Duration) (*anthropic.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	p, err := anthropic.New(anthropic.Options{APIKey: key, BaseURL: server.URL, Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*anthropic.Provider, error) {
+		return anthropic.New(anthropic.Options{APIKey: key, BaseURL: url, Silence: silence})
+	})
 }
 
 // provider is a bench for the length of a test.
@@ -78,11 +72,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	for _, c := range providertest.Model(providertest.ModelRig{
-		Name: "anthropic", Answering: rig(providertest.Events(hello()...), time.Minute),
+	for _, c := range providertest.Model(providertest.Rig[converse.Model]{
+		Name: "anthropic", Working: rig(providertest.Events(hello()...), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Prompt: converse.Prompt{Model: "claude", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}},
-	}) {
+	}, converse.Prompt{Model: "claude", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}}) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }
@@ -98,7 +91,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"wrong key":       {refuse(401, "authentication_error", "invalid x-api-key "+key), "the key was refused (401)"},
 		"not allowed":     {refuse(403, "permission_error", "no"), "the key does not allow this (403)"},
 		"no such model":   {refuse(404, "not_found_error", "model: x"), "the request was refused (404): model: x"},
-		"rate limit":      {refuse(429, "rate_limit_error", "slow down", "Retry-After", "12"), "too many requests (429), to be tried again after 12 s: slow down"},
+		"rate limit":      {refuse(429, "rate_limit_error", "slow down", "Retry-After", "12"), "too many requests or no credit left (429), to be tried again after 12 s: slow down"},
 		"failure":         {providertest.Refuse(500, "<html>"+key), "the service failed (500)"},
 		"overloaded":      {refuse(529, "overloaded_error", "Overloaded "+key), "the service is overloaded (529): Overloaded ***"},
 		"in the stream":   {providertest.Events(start(), text("Hel"), event("error", `"error":{"type":"overloaded_error","message":"Overloaded `+key+`"}`)), "the answer broke off: Overloaded ***"},

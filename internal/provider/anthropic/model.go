@@ -10,6 +10,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Model is Claude over streamed messages.
@@ -27,13 +28,13 @@ func (m *Model) Reply(ctx context.Context, prompt converse.Prompt, emit func(con
 
 // attempt asks once. An error comes in words, and as what it came from.
 func (m *Model) attempt(ctx context.Context, prompt converse.Prompt, emit func(converse.Delta)) (usage converse.Usage, words, cause error) {
-	ctx, watch := m.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, m.p.options.Silence)
+	defer watch.Stop()
 	stream := m.p.messages.NewStreaming(ctx, m.p.request(prompt))
 	defer func() { _ = stream.Close() }() // what it still had to say is void
 	a := answer{emit: emit, extracting: prompt.Extract != nil, calls: map[int64]*partialCall{}}
 	for stream.Next() {
-		watch.heard()
+		watch.Heard()
 		event := stream.Current()
 		if err := a.take(&event); err != nil {
 			return a.usage(), fmt.Errorf("%s model: %w", name, err), nil

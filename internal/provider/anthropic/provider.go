@@ -6,14 +6,16 @@
 package anthropic
 
 import (
+	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -34,10 +36,6 @@ const (
 	ownBaseURL = "https://api.anthropic.com"
 	mostTokens = 4096
 	silence    = 15 * time.Second
-
-	// connections are kept open: a new one costs two round trips in the middle of a
-	// conversation.
-	connections = 256
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -45,6 +43,7 @@ type Provider struct {
 	options  Options
 	client   *http.Client
 	messages sdk.MessageService
+	models   sdk.ModelService
 
 	mu     sync.Mutex
 	cooler map[string]bool // models that take no temperature
@@ -56,23 +55,21 @@ func New(o Options) (*Provider, error) {
 	if o.APIKey == "" {
 		return nil, errors.New(name + ": a key is needed")
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	if _, err := wire.Base(name, o.BaseURL, ownBaseURL, false); err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, client: o.Client, cooler: map[string]bool{}}
-	if p.client == nil {
-		p.client = newClient()
-	}
-	// The service is made on its own, because the whole client reads the environment.
-	p.messages = sdk.NewMessageService(
+	p := &Provider{options: o, client: wire.Client(o.Client), cooler: map[string]bool{}}
+	// The services are made one by one, because the whole client reads the environment.
+	settings := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
 		option.WithAPIKey(o.APIKey),
 		option.WithHTTPClient(p.client),
 		option.WithMaxRetries(0), // the engine knows how much time is left
 		option.WithMiddleware(p.refuse),
 		option.WithoutOpenTelemetry(), // its spans may carry what was said
-	)
+	}
+	p.messages = sdk.NewMessageService(settings...)
+	p.models = sdk.NewModelService(settings...)
 	return p, nil
 }
 
@@ -89,14 +86,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
-}
-
 // Model is the vendor's language models.
 func (p *Provider) Model() *Model { return &Model{p} }
+
+// Models asks the vendor for the names of its models.
+func (p *Provider) Models(ctx context.Context) (names []string, err error) {
+	ctx, watch := wire.Watch(ctx, p.options.Silence)
+	defer watch.Stop()
+	pages := p.models.ListAutoPaging(ctx, sdk.ModelListParams{Limit: sdk.Int(1000)})
+	for pages.Next() {
+		watch.Heard()
+		names = append(names, pages.Current().ID)
+	}
+	if err := pages.Err(); err != nil {
+		return nil, wire.Explain(ctx, name+" models", p.options.APIKey, err)
+	}
+	return names, nil
+}
+
+// Warm opens a connection for the first answer of a call.
+func (p *Provider) Warm(ctx context.Context) error {
+	return wire.Warm(ctx, p.client, p.options.BaseURL)
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

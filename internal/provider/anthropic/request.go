@@ -8,6 +8,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 const (
@@ -31,8 +32,8 @@ func (p *Provider) takesNoTemperature(model string) bool {
 // learn takes from a refusal that a model chooses its own temperature. It reports
 // whether that is news, and so whether the request is worth repeating.
 func (p *Provider) learn(model string, err error) bool {
-	var r *refusal
-	if !errors.As(err, &r) || r.status != http.StatusBadRequest || !strings.Contains(r.message, "temperature") {
+	var r *wire.RefusalError
+	if !errors.As(err, &r) || r.Status != http.StatusBadRequest || !strings.Contains(r.Message, "temperature") {
 		return false
 	}
 	p.mu.Lock()
@@ -130,14 +131,7 @@ func tool(t converse.ToolSpec, input sdk.ToolInputSchemaParam) sdk.ToolUnionPara
 
 // schema is the JSON schema of a tool's parameters.
 func schema(params []converse.ParamSpec) sdk.ToolInputSchemaParam {
-	properties := map[string]any{}
-	var required []string
-	for _, p := range params {
-		properties[p.Name] = map[string]any{"type": p.Type, "description": p.Description}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
+	properties, required := wire.Schema(params)
 	return sdk.ToolInputSchemaParam{Properties: properties, Required: required}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // event is what the service says. Which fields there are depends on the type.
@@ -31,7 +32,7 @@ func (p *Provider) understand(body []byte) (heard converse.Heard, ok bool, err e
 		heard, ok = turn(&e)
 		return heard, ok, nil
 	case e.Type == "Error" || e.Type == "" && e.Error != "":
-		return heard, false, fmt.Errorf("%s: the service failed: %s", who, p.clean(e.Error))
+		return heard, false, fmt.Errorf("%s: the service failed: %s", who, wire.Clean(e.Error, p.options.APIKey))
 	default: // Begin, SpeechStarted, Termination and whatever is yet to come
 		return heard, false, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"parley/internal/audio"
+	"parley/internal/provider/wire"
 )
 
 const (
@@ -42,14 +43,5 @@ func (p *parcel) rest() []byte {
 // seal encodes what was gathered and begins anew.
 func (p *parcel) seal() []byte {
 	defer func() { p.samples = p.samples[:0] }()
-	if p.rate == audio.Rate8k {
-		b := make([]byte, len(p.samples))
-		audio.EncodeMuLaw(b, p.samples)
-		return b
-	}
-	b := make([]byte, 2*len(p.samples))
-	for i, s := range p.samples {
-		b[2*i], b[2*i+1] = byte(s), byte(s>>8)
-	}
-	return b
+	return wire.TelephoneSound(p.rate, p.samples)
 }

@@ -6,10 +6,13 @@
 package assemblyai
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -50,24 +53,29 @@ func New(o Options) (*Provider, error) {
 	if o.OpenLimit <= 0 {
 		o.OpenLimit = openLimit
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("assemblyai: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("assemblyai", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("assemblyai: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, base: base, client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, base: base, client: wire.Client(o.Client)}, nil
 }
 
 // Transcriber is the vendor's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Check asks the service whether it takes the key: it makes a token that nobody uses.
+func (p *Provider) Check(ctx context.Context) error {
+	ctx, watch := wire.Watch(ctx, p.options.OpenLimit)
+	defer watch.Stop()
+	var token struct{}
+	address := wire.HTTP(p.base).JoinPath("v3", "token")
+	address.RawQuery = "expires_in_seconds=60"
+	header := http.Header{"Authorization": {p.options.APIKey}}
+	if err := wire.Get(ctx, p.client, address.String(), header, func(body []byte) string { return refused(body, nil) }, &token); err != nil {
+		return wire.Explain(ctx, "assemblyai", p.options.APIKey, err)
+	}
+	return nil
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

@@ -8,18 +8,17 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/coder/websocket"
-
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Transcriber is streaming speech to text, a WebSocket per call.
 type Transcriber struct{ p *Provider }
 
 const (
-	mostMessage = 1 << 20 // bytes of one event
-	mostHints   = 100     // that the service takes
+	who       = "assemblyai transcriber"
+	mostHints = 100 // that the service takes
 )
 
 // Listen opens a stream for one call.
@@ -27,18 +26,23 @@ func (t *Transcriber) Listen(ctx context.Context, o converse.ListenOptions, hear
 	if o.Rate < audio.Rate8k || o.Rate > audio.Rate48k {
 		return nil, fmt.Errorf("%s: no sampling rate of %d Hz", who, o.Rate)
 	}
-	opening, cancel := context.WithTimeout(ctx, t.p.options.OpenLimit)
-	defer cancel()
-	//nolint:bodyclose // the library has closed it, and left the beginning of it to be read
-	socket, response, err := websocket.Dial(opening, t.p.address(o), &websocket.DialOptions{
-		HTTPClient: t.p.client,
-		HTTPHeader: http.Header{"Authorization": {t.p.options.APIKey}},
-	})
+	l := &listener{parcel: newParcel(o.Rate)}
+	stream, err := wire.Open(ctx, wire.StreamOptions{
+		Who: who, Key: t.p.options.APIKey, Client: t.p.client, OpenLimit: t.p.options.OpenLimit, Queue: mostWaiting,
+		Address: t.p.address(o), Header: http.Header{"Authorization": {t.p.options.APIKey}},
+		Refused: refused, Closed: closed, Goodbye: terminate,
+	}, func(body []byte) error {
+		heard, ok, err := t.p.understand(body)
+		if ok {
+			hear(l.judge(heard))
+		}
+		return err
+	}, func(err error) { hear(converse.Heard{Err: err}) })
 	if err != nil {
-		return nil, t.p.refused(ctx, response, err)
+		return nil, err
 	}
-	socket.SetReadLimit(mostMessage)
-	return newListener(ctx, t.p, socket, newParcel(o.Rate), hear), nil
+	l.stream = stream
+	return l, nil
 }
 
 // address is where a stream is opened, with all that the service must know of it.

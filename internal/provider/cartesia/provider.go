@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -34,7 +36,8 @@ const (
 // Provider is the vendor: make one, and share it between all calls.
 type Provider struct {
 	options Options
-	address string
+	base    *url.URL // of requests
+	address string   // of sentences
 	client  *http.Client
 	idle    pool
 }
@@ -53,20 +56,11 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("cartesia: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("cartesia", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("cartesia: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, address: base.JoinPath("tts", "websocket").String(), client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, base: wire.HTTP(base), address: base.JoinPath("tts", "websocket").String(), client: wire.Client(o.Client)}, nil
 }
 
 // Speaker is the vendor's text to speech.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // event is what the service says. Which fields there are depends on the type.
@@ -26,10 +27,10 @@ type event struct {
 type sentence struct {
 	context  string
 	emit     func(converse.Sound)
-	watch    *patience
+	watch    *wire.Patience
 	answered bool // the service has said something of it
 	samples  int
-	half     []byte // a sample's first byte whose second is still to come
+	halves   wire.Halves
 }
 
 // take takes an event; done is true for the last one. Events of another sentence on
@@ -43,10 +44,10 @@ func (s *sentence) take(body []byte) (done bool, err error) {
 		return false, nil
 	}
 	s.answered = true
-	s.watch.heard()
+	s.watch.Heard()
 	switch e.Type {
 	case "chunk":
-		if samples := s.decode(e.Data); len(samples) > 0 {
+		if samples := s.halves.Samples(e.Data); len(samples) > 0 {
 			s.samples += len(samples)
 			s.emit(converse.Sound{Samples: samples})
 		}
@@ -58,7 +59,7 @@ func (s *sentence) take(body []byte) (done bool, err error) {
 		if e.Message == "" {
 			e.Message = e.Error
 		}
-		return false, &refusal{status: e.StatusCode, message: e.Message}
+		return false, &wire.RefusalError{Status: e.StatusCode, Message: e.Message}
 	case "done":
 		if s.samples == 0 {
 			return false, errEmpty
@@ -78,17 +79,6 @@ func (e *event) words() (words []converse.SpokenWord) {
 		words = append(words, converse.SpokenWord{Text: e.Words.Words[i], Start: start, End: max(start, end)})
 	}
 	return words
-}
-
-// decode makes samples of bytes and keeps a half one for the next piece.
-func (s *sentence) decode(b []byte) []int16 {
-	b = append(s.half, b...)
-	samples := make([]int16, len(b)/2)
-	for i := range samples {
-		samples[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8)
-	}
-	s.half = append([]byte(nil), b[2*len(samples):]...)
-	return samples
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

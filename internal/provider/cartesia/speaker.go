@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Speaker is text to speech with the times of its words.
@@ -54,8 +55,8 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 	default:
 		return fmt.Errorf("%s: no sampling rate of %d Hz", who, u.Rate)
 	}
-	ctx, watch := s.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, s.p.options.Silence)
+	defer watch.Stop()
 	sentence := &sentence{context: rand.Text(), emit: emit, watch: watch}
 	if socket := s.p.idle.take(); socket != nil {
 		err := s.speak(ctx, socket, u, sentence)
@@ -88,7 +89,7 @@ func (p *Provider) dial(ctx context.Context) (*websocket.Conn, error) {
 		socket.SetReadLimit(mostMessage)
 		return socket, nil
 	case response != nil:
-		return nil, &refusal{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After")}
+		return nil, wire.ReadRefusal(response, func([]byte) string { return "" })
 	default:
 		return nil, errUnreachable
 	}

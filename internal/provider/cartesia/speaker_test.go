@@ -23,15 +23,9 @@ const key = "sk_car_secret_0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, silence time.Duration) (*cartesia.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	p, err := cartesia.New(cartesia.Options{APIKey: key, BaseURL: server.URL, Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*cartesia.Provider, error) {
+		return cartesia.New(cartesia.Options{APIKey: key, BaseURL: url, Silence: silence})
+	})
 }
 
 // service answers every request on a connection with these events; %s is the context.
@@ -84,11 +78,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	for _, c := range providertest.Speaker(providertest.SpeakerRig{
-		Name: "cartesia", Speaking: rig(service(nil, first, words, second, over), time.Minute),
+	for _, c := range providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "cartesia", Working: rig(service(nil, first, words, second, over), time.Minute),
 		Stalled: rig(providertest.Sockets(providertest.Drain), time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Utterance: utterance(),
-	}) {
+	}, utterance()) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }
@@ -161,7 +154,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 	}{
 		"wrong key":     {providertest.Refuse(401, key), "the key was refused (401)"},
 		"no credit":     {providertest.Refuse(402, ""), "no credit left (402)"},
-		"too many":      {providertest.Refuse(429, "", "Retry-After", "4"), "too many requests (429), to be tried again after 4 s"},
+		"too many":      {providertest.Refuse(429, "", "Retry-After", "4"), "too many requests or no credit left (429), to be tried again after 4 s"},
 		"failure":       {providertest.Refuse(500, ""), "the service failed (500)"},
 		"error event":   {service(nil, `{"type":"error","done":true,"title":"Invalid model","message":"not valid `+key+`","status_code":400,"context_id":"%s"}`), "the request was refused (400): not valid ***"},
 		"older error":   {service(nil, `{"type":"error","done":true,"error":"Invalid model","status_code":400}`), "the request was refused (400): Invalid model"},
@@ -170,7 +163,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"empty":         {service(nil, over), "the service sent no sound"},
 		"closed":        {providertest.Sockets(func(_ context.Context, s *websocket.Conn) { _ = s.Close(1011, "x") }), "the service ended the connection (1011)"},
 		"cut":           {providertest.Sockets(func(ctx context.Context, s *websocket.Conn) { _, _, _ = s.Read(ctx) }), "the connection was lost"},
-		"half open":     {service(nil, first), "no sound from the service for 200ms"},
+		"half open":     {service(nil, first), "no word from the service for 200ms"},
 		"no socket":     {func(context.Context, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the service cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // event is what the service says. Which fields there are depends on the type.
@@ -41,7 +42,7 @@ func (p *Provider) understand(body []byte) (heard converse.Heard, ok bool, err e
 		if text == "" {
 			text = e.Message
 		}
-		return heard, false, fmt.Errorf("%s: the service failed: %s", who, p.clean(text))
+		return heard, false, fmt.Errorf("%s: the service failed: %s", who, wire.Clean(text, p.options.APIKey))
 	default: // Metadata, SpeechStarted and whatever is yet to come
 		return heard, false, nil
 	}

@@ -5,10 +5,13 @@
 package deepgram
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -49,20 +52,11 @@ func New(o Options) (*Provider, error) {
 		return nil, errors.New("deepgram: a key is needed")
 	}
 	o = o.withDefaults()
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" {
-		return nil, errors.New("deepgram: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("deepgram", o.BaseURL, ownBaseURL, true)
+	if err != nil {
+		return nil, err
 	}
-	switch base.Scheme {
-	case "ws", "wss", "http", "https":
-	default:
-		return nil, errors.New("deepgram: the base URL must be like " + ownBaseURL)
-	}
-	p := &Provider{options: o, base: base, client: o.Client}
-	if p.client == nil {
-		p.client = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()} //nolint:forcetypeassert // nobody replaces it here
-	}
-	return p, nil
+	return &Provider{options: o, base: base, client: wire.Client(o.Client)}, nil
 }
 
 func (o Options) withDefaults() Options {
@@ -86,6 +80,19 @@ func (o Options) withDefaults() Options {
 
 // Transcriber is the vendor's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
+
+// Check asks the service whether it takes the key.
+func (p *Provider) Check(ctx context.Context) error {
+	ctx, watch := wire.Watch(ctx, p.options.OpenLimit)
+	defer watch.Stop()
+	var projects struct{}
+	address := wire.HTTP(p.base).JoinPath("v1", "projects").String()
+	header := http.Header{"Authorization": {"Token " + p.options.APIKey}}
+	if err := wire.Get(ctx, p.client, address, header, func(body []byte) string { return refused(body, nil) }, &projects); err != nil {
+		return wire.Explain(ctx, "deepgram", p.options.APIKey, err)
+	}
+	return nil
+}
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

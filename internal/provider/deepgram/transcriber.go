@@ -2,27 +2,36 @@ package deepgram
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"github.com/coder/websocket"
-
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Transcriber is streaming speech to text, a WebSocket per call.
 type Transcriber struct{ p *Provider }
 
 const (
-	mostMessage = 1 << 20 // bytes of one event
-	mostHints   = 100     // the service takes 500 tokens of key terms
+	who       = "deepgram transcriber"
+	mostHints = 100 // the service takes 500 tokens of key terms
+	// mostWaiting is how many frames may wait to be sent: five seconds.
+	mostWaiting = 250
 	// utteranceEnd is the silence after which the service says that an utterance
 	// ended, by the times of its words; it takes no less than a second.
 	utteranceEnd = "1000"
+)
+
+// Messages to the service.
+const (
+	finalize    = `{"type":"Finalize"}`
+	staying     = `{"type":"KeepAlive"}`
+	closeStream = `{"type":"CloseStream"}`
 )
 
 // Listen opens a stream for one call.
@@ -30,19 +39,47 @@ func (t *Transcriber) Listen(ctx context.Context, o converse.ListenOptions, hear
 	if o.Rate < audio.Rate8k || o.Rate > audio.Rate48k {
 		return nil, fmt.Errorf("%s: no sampling rate of %d Hz", who, o.Rate)
 	}
-	opening, cancel := context.WithTimeout(ctx, t.p.options.OpenLimit)
-	defer cancel()
-	//nolint:bodyclose // the library has closed it, and left the beginning of it to be read
-	socket, response, err := websocket.Dial(opening, t.p.address(o), &websocket.DialOptions{
-		HTTPClient: t.p.client,
-		HTTPHeader: http.Header{"Authorization": {"Token " + t.p.options.APIKey}},
-	})
+	stream, err := wire.Open(ctx, wire.StreamOptions{
+		Who: who, Key: t.p.options.APIKey, Client: t.p.client, OpenLimit: t.p.options.OpenLimit, Queue: mostWaiting,
+		Address: t.p.address(o), Header: http.Header{"Authorization": {"Token " + t.p.options.APIKey}},
+		Refused:   refused,
+		KeepAlive: t.p.options.KeepAlive, Staying: staying, Goodbye: closeStream,
+	}, func(body []byte) error {
+		heard, ok, err := t.p.understand(body)
+		if ok {
+			hear(heard)
+		}
+		return err
+	}, func(err error) { hear(converse.Heard{Err: err}) })
 	if err != nil {
-		return nil, t.p.refused(ctx, response, err)
+		return nil, err
 	}
-	socket.SetReadLimit(mostMessage)
-	return newListener(ctx, t.p, socket, encoder(o.Rate), hear), nil
+	return &listener{stream, o.Rate}, nil
 }
+
+// refused finds the service's words in the answer to an opening.
+func refused(body []byte, header http.Header) string {
+	var told struct {
+		Message string `json:"err_msg"`
+	}
+	if json.Unmarshal(body, &told) != nil || told.Message == "" {
+		return header.Get("Dg-Error")
+	}
+	return told.Message
+}
+
+// listener is one call's stream.
+type listener struct {
+	*wire.Stream
+
+	rate audio.Rate
+}
+
+// Write sends a frame.
+func (l *listener) Write(frame []int16) error { return l.SendSound(wire.TelephoneSound(l.rate, frame)) }
+
+// Flush asks for the final words now.
+func (l *listener) Flush() error { return l.SendText(finalize) }
 
 // address is where a stream is opened, with all that the service must know of it.
 func (p *Provider) address(o converse.ListenOptions) string {
@@ -78,21 +115,4 @@ func encoding(rate audio.Rate) string {
 		return "mulaw"
 	}
 	return "linear16"
-}
-
-func encoder(rate audio.Rate) func(frame []int16) []byte {
-	if rate == audio.Rate8k {
-		return func(frame []int16) []byte {
-			b := make([]byte, len(frame))
-			audio.EncodeMuLaw(b, frame)
-			return b
-		}
-	}
-	return func(frame []int16) []byte {
-		b := make([]byte, 2*len(frame))
-		for i, s := range frame {
-			b[2*i], b[2*i+1] = byte(s), byte(s>>8)
-		}
-		return b
-	}
 }

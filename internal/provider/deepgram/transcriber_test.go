@@ -3,7 +3,6 @@ package deepgram_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -22,16 +21,10 @@ const key = "dg-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, o deepgram.Options) (*deepgram.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	o.APIKey, o.BaseURL = key, server.URL
-	p, err := deepgram.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*deepgram.Provider, error) {
+		o.APIKey, o.BaseURL = key, url
+		return deepgram.New(o)
+	})
 }
 
 // listen opens a stream to a service for the length of a test.
@@ -75,42 +68,21 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 			return p.Transcriber(), release
 		}
 	}
-	for _, c := range providertest.Transcriber(providertest.TranscriberRig{
-		Name: "deepgram", Hearing: rig(providertest.Sockets(service), deepgram.Options{}),
+	for _, c := range providertest.Transcriber(providertest.Rig[converse.Transcriber]{
+		Name: "deepgram", Working: rig(providertest.Sockets(service), deepgram.Options{}),
 		Stalled:   rig(providertest.Sockets(providertest.Drain), deepgram.Options{}),
 		Unopened:  rig(providertest.Stall, deepgram.Options{}),
 		Impatient: rig(providertest.Stall, deepgram.Options{OpenLimit: 30 * time.Millisecond}),
-		Options:   phone(), Speech: make([]int16, 1600),
-	}) {
+	}, phone(), make([]int16, 1600)) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }
 
-// received is a message that the service got.
-type received struct {
-	kind websocket.MessageType
-	body string
-}
-
-// recorder hands every message to a channel.
-func recorder(got chan<- received) providertest.Handler {
-	return providertest.Sockets(func(ctx context.Context, socket *websocket.Conn) {
-		for {
-			kind, body, err := socket.Read(ctx)
-			if err != nil {
-				close(got)
-				return
-			}
-			got <- received{kind, string(body)}
-		}
-	})
-}
-
 func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
-	got := make(chan received, 64)
+	got := make(chan providertest.Received, 64)
 	o := phone()
 	o.Hints = []string{"Parley", "Ada Lovelace"}
-	l, _, server := listen(t, recorder(got), deepgram.Options{}, o)
+	l, _, server := listen(t, providertest.Record(got), deepgram.Options{}, o)
 	r := server.Requests()[0]
 	require.Equal(t, "/v1/listen", r.Path)
 	require.Equal(t, "Token "+key, r.Header.Get("Authorization"))
@@ -127,17 +99,17 @@ func TestWhatTheServiceIsSentFromATelephone(t *testing.T) {
 	audio.EncodeMuLaw(want, frame)
 	require.NoError(t, l.Write(frame))
 	require.NoError(t, l.Flush())
-	require.Equal(t, received{websocket.MessageBinary, string(want)}, <-got)
-	require.Equal(t, received{websocket.MessageText, `{"type":"Finalize"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: string(want)}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"Finalize"}`}, <-got)
 	require.NoError(t, l.Close())
-	require.Equal(t, received{websocket.MessageText, `{"type":"CloseStream"}`}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"CloseStream"}`}, <-got)
 	_, more := <-got
 	require.False(t, more)
 }
 
 func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
-	got := make(chan received, 64)
-	l, _, server := listen(t, recorder(got), deepgram.Options{Model: "nova-2", Endpointing: 50 * time.Millisecond}, converse.ListenOptions{Rate: audio.Rate16k, Hints: []string{"Ada"}})
+	got := make(chan providertest.Received, 64)
+	l, _, server := listen(t, providertest.Record(got), deepgram.Options{Model: "nova-2", Endpointing: 50 * time.Millisecond}, converse.ListenOptions{Rate: audio.Rate16k, Hints: []string{"Ada"}})
 	q, err := url.ParseQuery(server.Requests()[0].Query)
 	require.NoError(t, err)
 	require.Equal(t, "linear16", q.Get("encoding"))
@@ -145,14 +117,14 @@ func TestWhatTheServiceIsSentFromAWideLine(t *testing.T) {
 	require.Equal(t, "Ada", q.Get("keywords"))
 	require.Equal(t, "50", q.Get("endpointing"))
 	require.NoError(t, l.Write([]int16{1, -2, 0x1234}))
-	require.Equal(t, received{websocket.MessageBinary, "\x01\x00\xfe\xff\x34\x12"}, <-got)
+	require.Equal(t, providertest.Received{Kind: websocket.MessageBinary, Body: "\x01\x00\xfe\xff\x34\x12"}, <-got)
 }
 
 func TestAStreamWithoutSoundIsKeptAlive(t *testing.T) {
-	got := make(chan received, 64)
-	listen(t, recorder(got), deepgram.Options{KeepAlive: 10 * time.Millisecond}, phone())
+	got := make(chan providertest.Received, 64)
+	listen(t, providertest.Record(got), deepgram.Options{KeepAlive: 10 * time.Millisecond}, phone())
 	for range 2 {
-		require.Equal(t, received{websocket.MessageText, `{"type":"KeepAlive"}`}, <-got)
+		require.Equal(t, providertest.Received{Kind: websocket.MessageText, Body: `{"type":"KeepAlive"}`}, <-got)
 	}
 }
 
@@ -213,7 +185,6 @@ func TestAStreamThatFails(t *testing.T) {
 		"closed without a word": {func(_ context.Context, s *websocket.Conn) {
 			_ = s.Close(1000, "")
 		}, "the service ended the stream (1000)"},
-		"cut": {func(context.Context, *websocket.Conn) {}, "the connection was lost"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, heard, _ := listen(t, providertest.Sockets(c.script), deepgram.Options{}, phone())
@@ -233,14 +204,9 @@ func TestAStreamThatIsNotOpened(t *testing.T) {
 		want    string
 	}{
 		"wrong key":   {providertest.Refuse(401, `{"err_code":"INVALID_AUTH","err_msg":"Invalid credentials `+key+`"}`), "deepgram transcriber: the key was refused (401)"},
-		"no credit":   {providertest.Refuse(402, `{}`), "no credit left (402)"},
-		"forbidden":   {providertest.Refuse(403, `{}`), "the key does not allow this (403)"},
-		"bad request": {providertest.Refuse(400, `{"err_code":"Bad Request","err_msg":"no such language"}`), "the stream was refused (400): no such language"},
-		"header only": {providertest.Refuse(400, ``, "Dg-Error", "bad encoding"), "the stream was refused (400): bad encoding"},
+		"bad request": {providertest.Refuse(400, `{"err_code":"Bad Request","err_msg":"no such language"}`), "the request was refused (400): no such language"},
+		"header only": {providertest.Refuse(400, ``, "Dg-Error", "bad encoding"), "the request was refused (400): bad encoding"},
 		"too many":    {providertest.Refuse(429, `{"err_msg":"Too many requests"}`, "Retry-After", "3"), "(429), to be tried again after 3 s: Too many requests"},
-		"failure":     {providertest.Refuse(500, "oops"), "the service failed (500)"},
-		"no socket":   {func(_ context.Context, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }, "the stream was refused (200)"},
-		"cut":         {func(context.Context, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the service cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, release := bench(c.handler, deepgram.Options{})
@@ -250,21 +216,6 @@ func TestAStreamThatIsNotOpened(t *testing.T) {
 			require.NotContains(t, err.Error(), key)
 		})
 	}
-}
-
-func TestAServiceThatTakesNoSoundDoesNotHoldUpTheCall(t *testing.T) {
-	l, _, _ := listen(t, providertest.Sockets(func(ctx context.Context, _ *websocket.Conn) { <-ctx.Done() }), deepgram.Options{}, converse.ListenOptions{Rate: audio.Rate48k})
-	frame := make([]int16, 48000)
-	var err error
-	for range 2000 {
-		if err = l.Write(frame); err != nil {
-			break
-		}
-	}
-	require.ErrorContains(t, err, "the connection does not carry the sound")
-	began := time.Now()
-	require.NoError(t, l.Close())
-	require.Less(t, time.Since(began), providertest.Soon)
 }
 
 func TestSettingsThatCannotWork(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -31,9 +33,6 @@ const (
 	ownBaseURL = "https://api.elevenlabs.io"
 	model      = "eleven_flash_v2_5"
 	silence    = 10 * time.Second
-
-	// connections are kept open: a new one costs two round trips before the first sound.
-	connections = 256
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -57,17 +56,11 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New("elevenlabs: the base URL must be like " + ownBaseURL)
+	base, err := wire.Base("elevenlabs", o.BaseURL, ownBaseURL, false)
+	if err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, base: base, client: o.Client}
-	if p.client == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-		transport.MaxIdleConnsPerHost = connections
-		p.client = &http.Client{Transport: transport}
-	}
-	return p, nil
+	return &Provider{options: o, base: base, client: wire.Client(o.Client)}, nil
 }
 
 // Speaker is the vendor's text to speech.

@@ -12,6 +12,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Speaker is text to speech with the times of its words.
@@ -40,8 +41,8 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 	if err != nil {
 		return err
 	}
-	ctx, watch := s.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, s.p.options.Silence)
+	defer watch.Stop()
 	r, err := s.p.request(ctx, u, format)
 	if err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 		case err != nil:
 			return s.p.explain(ctx, err)
 		}
-		watch.heard()
+		watch.Heard()
 		if c.Detail != nil {
 			return s.p.explain(ctx, fmt.Errorf("the service gave up: %s", c.Detail.Message))
 		}
@@ -111,28 +112,11 @@ func isVoice(id string) bool {
 func output(rate audio.Rate) (format string, decode func([]byte) []int16, err error) {
 	switch rate {
 	case audio.Rate8k:
-		return "ulaw_8000", func(b []byte) []int16 {
-			samples := make([]int16, len(b))
-			audio.DecodeMuLaw(samples, b)
-			return samples
-		}, nil
+		return "ulaw_8000", wire.FromMuLaw, nil
 	case audio.Rate16k, audio.Rate24k, audio.Rate48k:
-		half := halves{}
-		return fmt.Sprintf("pcm_%d", rate), half.samples, nil
+		half := wire.Halves{}
+		return fmt.Sprintf("pcm_%d", rate), half.Samples, nil
 	default:
 		return "", nil, fmt.Errorf("%s: no sampling rate of %d Hz", who, rate)
 	}
-}
-
-// halves makes samples of bytes and keeps a half one for the next piece.
-type halves struct{ rest []byte }
-
-func (h *halves) samples(b []byte) []int16 {
-	b = append(h.rest, b...)
-	samples := make([]int16, len(b)/2)
-	for i := range samples {
-		samples[i] = int16(uint16(b[2*i]) | uint16(b[2*i+1])<<8)
-	}
-	h.rest = append([]byte(nil), b[2*len(samples):]...)
-	return samples
 }

@@ -22,16 +22,10 @@ const key = "xi-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, o elevenlabs.Options) (*elevenlabs.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	o.APIKey, o.BaseURL = key, server.URL
-	p, err := elevenlabs.New(o)
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*elevenlabs.Provider, error) {
+		o.APIKey, o.BaseURL = key, url
+		return elevenlabs.New(o)
+	})
 }
 
 // piece is a chunk of the stream; each character lasts a tenth of a second.
@@ -82,11 +76,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	for _, c := range providertest.Speaker(providertest.SpeakerRig{
-		Name: "elevenlabs", Speaking: rig(speaking(piece(make([]byte, 5600), "Hi you.", 0)), time.Minute),
+	for _, c := range providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "elevenlabs", Working: rig(speaking(piece(make([]byte, 5600), "Hi you.", 0)), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Utterance: utterance(audio.Rate8k),
-	}) {
+	}, utterance(audio.Rate8k)) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }
@@ -155,7 +148,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"forbidden":     {providertest.Refuse(403, `{}`), "the key does not allow this (403)"},
 		"no such voice": {providertest.Refuse(404, `{"detail":{"status":"voice_not_found","message":"A voice was not found."}}`), "the request was refused (404): A voice was not found."},
 		"wrong field":   {providertest.Refuse(422, `{"detail":[{"loc":["body","speed"],"msg":"too fast"}]}`), "the request was refused (422): too fast"},
-		"busy":          {providertest.Refuse(429, `{"detail":{"status":"too_many_concurrent_requests","message":"Too many"}}`, "Retry-After", "2"), "too many requests (429), to be tried again after 2 s: Too many"},
+		"busy":          {providertest.Refuse(429, `{"detail":{"status":"too_many_concurrent_requests","message":"Too many"}}`, "Retry-After", "2"), "too many requests or no credit left (429), to be tried again after 2 s: Too many"},
 		"failure":       {providertest.Refuse(500, "oops "+key), "the service failed (500)"},
 		"in the stream": {speaking(piece(make([]byte, 80), "", 0), `{"detail":{"status":"x","message":"lost `+key+`"}}`), "the service gave up: lost ***"},
 		"not JSON":      {speaking("<html>"), "what is not JSON"},
@@ -172,7 +165,7 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 			_, _ = io.WriteString(w, piece(make([]byte, 80), "", 0))
 			_ = http.NewResponseController(w).Flush()
 			<-ctx.Done()
-		}, "no sound from the service for 200ms"},
+		}, "no word from the service for 200ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, release := bench(c.handler, elevenlabs.Options{Silence: 200 * time.Millisecond})

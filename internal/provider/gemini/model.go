@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Model is Gemini over streamed content.
@@ -17,18 +18,18 @@ type Model struct{ p *Provider }
 
 // Reply streams the answer.
 func (m *Model) Reply(ctx context.Context, prompt converse.Prompt, emit func(converse.Delta)) (converse.Usage, error) {
-	ctx, watch := m.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, m.p.options.Silence)
+	defer watch.Stop()
 	a := answer{emit: emit, signatures: m.p.signatures}
 	for chunk, err := range m.p.models.GenerateContentStream(ctx, prompt.Model, m.p.contents(prompt), config(prompt)) {
 		if err != nil {
-			return a.usage, m.p.explain(ctx, err)
+			return a.usage, m.p.explain(ctx, name+" model", err)
 		}
-		watch.heard()
+		watch.Heard()
 		a.take(chunk)
 	}
 	if ctx.Err() != nil {
-		return a.usage, m.p.explain(ctx, ctx.Err())
+		return a.usage, m.p.explain(ctx, name+" model", ctx.Err())
 	}
 	if err := a.finish(); err != nil {
 		return a.usage, fmt.Errorf("%s model: %w", name, err)

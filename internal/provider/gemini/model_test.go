@@ -19,15 +19,9 @@ const key = "AIza-secret-0123456789"
 
 // bench is a provider and its service, and how to take both down.
 func bench(handler providertest.Handler, silence time.Duration) (*gemini.Provider, *providertest.Server, func()) {
-	server := providertest.Serve(handler)
-	p, err := gemini.New(gemini.Options{APIKey: key, BaseURL: server.URL, Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, server, func() {
-		_ = p.Close()
-		server.Close()
-	}
+	return providertest.On(handler, func(url string) (*gemini.Provider, error) {
+		return gemini.New(gemini.Options{APIKey: key, BaseURL: url, Silence: silence})
+	})
 }
 
 // provider is a bench for the length of a test.
@@ -75,11 +69,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	for _, c := range providertest.Model(providertest.ModelRig{
-		Name: "gemini", Answering: rig(providertest.Events(hello()...), time.Minute),
+	for _, c := range providertest.Model(providertest.Rig[converse.Model]{
+		Name: "gemini", Working: rig(providertest.Events(hello()...), time.Minute),
 		Stalled: rig(providertest.Stall, time.Minute), Impatient: rig(providertest.Stall, 30*time.Millisecond),
-		Prompt: prompt(),
-	}) {
+	}, prompt()) {
 		t.Run(c.Name, func(t *testing.T) { require.NoError(t, c.Run(t.Context())) })
 	}
 }

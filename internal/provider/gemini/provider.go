@@ -1,4 +1,5 @@
-// Package gemini is Google's Gemini as a language model, over the Gemini API.
+// Package gemini is Google's Gemini over the Gemini API: as a language model, and as a
+// speech-to-speech model over the Live WebSocket.
 //
 // The package must not know the turn engine's state, the database or where its
 // settings come from. The vendor's client looks at the environment as well, but
@@ -9,10 +10,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"google.golang.org/genai"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -20,6 +22,8 @@ type Options struct {
 	APIKey  string
 	BaseURL string // https://generativelanguage.googleapis.com unless set
 
+	// OpenLimit bounds the opening of a Live session; 5 s unless set.
+	OpenLimit time.Duration
 	// Silence is the longest wait for the first piece of an answer and for each
 	// one after it; 15 s unless set.
 	Silence time.Duration
@@ -30,10 +34,7 @@ const (
 	name       = "gemini"
 	ownBaseURL = "https://generativelanguage.googleapis.com"
 	silence    = 15 * time.Second
-
-	// connections are kept open: a new one costs two round trips in the middle of a
-	// conversation.
-	connections = 256
+	openLimit  = 5 * time.Second
 )
 
 // Provider is the vendor: make one, and share it between all calls.
@@ -55,14 +56,13 @@ func New(o Options) (*Provider, error) {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(name + ": the base URL must be like " + ownBaseURL)
+	if o.OpenLimit <= 0 {
+		o.OpenLimit = openLimit
 	}
-	p := &Provider{options: o, client: o.Client, signatures: newSignatures()}
-	if p.client == nil {
-		p.client = newClient()
+	if _, err := wire.Base(name, o.BaseURL, ownBaseURL, false); err != nil {
+		return nil, err
 	}
+	p := &Provider{options: o, client: wire.Client(o.Client), signatures: newSignatures()}
 	// No retries are configured: the engine knows how much time is left.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.APIKey, Backend: genai.BackendGeminiAPI, HTTPClient: quiet(p.client),
@@ -75,14 +75,11 @@ func New(o Options) (*Provider, error) {
 	return p, nil
 }
 
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
-}
-
 // Model is the vendor's language models.
 func (p *Provider) Model() *Model { return &Model{p} }
+
+// Duplex is the vendor's speech-to-speech models.
+func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
 
 // Close lets go of idle connections.
 func (p *Provider) Close() error {

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/genai"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // A conversation must begin and end with the customer, and a telephone call does
@@ -38,41 +39,34 @@ func declarations(tools []converse.ToolSpec) []*genai.FunctionDeclaration {
 	for _, t := range tools {
 		d := &genai.FunctionDeclaration{Name: t.Name, Description: t.Description}
 		if len(t.Params) > 0 { // an object without properties is refused
-			d.ParametersJsonSchema = schema(t.Params)
+			d.ParametersJsonSchema = wire.SchemaObject(t.Params)
 		}
 		out = append(out, d)
 	}
 	return out
 }
 
-// schema is the JSON schema of a tool's parameters.
-func schema(params []converse.ParamSpec) map[string]any {
-	properties, required := map[string]any{}, []string{}
-	for _, p := range params {
-		properties[p.Name] = map[string]any{"type": p.Type, "description": p.Description}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	return map[string]any{"type": "object", "properties": properties, "required": required}
-}
-
 // extraction is the schema of fields to fill in; one that the call did not yield is null.
 func extraction(fields []converse.ParamSpec) *genai.Schema {
 	s := &genai.Schema{Type: genai.TypeObject, Properties: map[string]*genai.Schema{}}
 	for _, f := range fields {
-		kind := genai.TypeString
-		switch f.Type {
-		case "number":
-			kind = genai.TypeNumber
-		case "boolean":
-			kind = genai.TypeBoolean
-		}
-		s.Properties[f.Name] = &genai.Schema{Type: kind, Description: f.Description, Nullable: new(true)}
+		s.Properties[f.Name] = &genai.Schema{Type: kind(f.Type), Description: f.Description, Nullable: new(true)}
 		s.Required = append(s.Required, f.Name)
 		s.PropertyOrdering = append(s.PropertyOrdering, f.Name)
 	}
 	return s
+}
+
+// kind is the type of a field as the vendor calls it.
+func kind(of string) genai.Type {
+	switch of {
+	case "number":
+		return genai.TypeNumber
+	case "boolean":
+		return genai.TypeBoolean
+	default:
+		return genai.TypeString
+	}
 }
 
 // contents are the conversation so far: turns of the customer and the model one after

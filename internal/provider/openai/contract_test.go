@@ -27,27 +27,25 @@ func run(t *testing.T, checks []providertest.Check) {
 	}
 }
 
-// bench is a provider and its server, and how to take both down.
-func bench(handler providertest.Handler, silence time.Duration) (*openai.Provider, func()) {
-	server := providertest.Serve(handler)
-	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1", Silence: silence})
-	if err != nil {
-		panic(err)
-	}
-	return p, func() {
-		_ = p.Close()
-		server.Close()
-	}
+// at is a provider at its server, and how to take both down.
+func at(handler providertest.Handler, o openai.Options) (*openai.Provider, *providertest.Server, func()) {
+	return providertest.On(handler, func(url string) (*openai.Provider, error) {
+		o.APIKey, o.BaseURL = key, url+"/v1"
+		return openai.New(o)
+	})
 }
 
-// provider is a bench for the length of a test.
+// bench is the same with a certain patience.
+func bench(handler providertest.Handler, silence time.Duration) (*openai.Provider, func()) {
+	p, _, release := at(handler, openai.Options{Silence: silence})
+	return p, release
+}
+
+// provider is one for the length of a test.
 func provider(t *testing.T, handler providertest.Handler) (*openai.Provider, *providertest.Server) {
 	t.Helper()
-	server := providertest.Serve(handler)
-	t.Cleanup(server.Close)
-	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1", Silence: providertest.Soon})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close() })
+	p, server, release := at(handler, openai.Options{Silence: providertest.Soon})
+	t.Cleanup(release)
 	return p, server
 }
 
@@ -82,11 +80,10 @@ func TestTheModelKeepsTheContract(t *testing.T) {
 			return p.Model(), release
 		}
 	}
-	run(t, providertest.Model(providertest.ModelRig{
-		Name: "openai", Answering: rig(providertest.Events(hello()...), patient),
+	run(t, providertest.Model(providertest.Rig[converse.Model]{
+		Name: "openai", Working: rig(providertest.Events(hello()...), patient),
 		Stalled: rig(providertest.Stall, patient), Impatient: rig(providertest.Stall, impatient),
-		Prompt: converse.Prompt{Model: "gpt-4o", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}},
-	}))
+	}, converse.Prompt{Model: "gpt-4o", Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hi."}}}))
 }
 
 // speaking answers with this many bytes of sound in pieces of odd length.
@@ -110,11 +107,10 @@ func TestTheSpeakerKeepsTheContract(t *testing.T) {
 			return p.Speaker(), release
 		}
 	}
-	run(t, providertest.Speaker(providertest.SpeakerRig{
-		Name: "openai", Speaking: rig(speaking(48000), patient),
+	run(t, providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name: "openai", Working: rig(speaking(48000), patient),
 		Stalled: rig(providertest.Stall, patient), Impatient: rig(providertest.Stall, impatient),
-		Utterance: converse.Utterance{Text: "Hello there.", Voice: "alloy", Rate: audio.Rate8k, Speed: 1},
-	}))
+	}, converse.Utterance{Text: "Hello there.", Voice: "alloy", Rate: audio.Rate8k, Speed: 1}))
 }
 
 func transcript(text string) providertest.Handler {
@@ -139,10 +135,9 @@ func TestTheTranscriberKeepsTheContract(t *testing.T) {
 			return p.Transcriber(), release
 		}
 	}
-	run(t, providertest.Transcriber(providertest.TranscriberRig{
-		Name: "openai", Hearing: rig(transcript("Good morning.")), Stalled: rig(providertest.Stall),
-		Options: converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, Speech: speech(t),
-	}))
+	run(t, providertest.Transcriber(providertest.Rig[converse.Transcriber]{
+		Name: "openai", Working: rig(transcript("Good morning.")), Stalled: rig(providertest.Stall),
+	}, converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, speech(t)))
 }
 
 func TestModelsAreListed(t *testing.T) {
@@ -189,8 +184,8 @@ func TestErrorsNameTheProviderAndKeepTheKey(t *testing.T) {
 		"not allowed":     {providertest.Refuse(403, `{}`), "the key does not allow this (403)"},
 		"no such model":   {providertest.Refuse(404, `{"error":{"message":"The model 'x' does not exist"}}`), "the request was refused (404): The model 'x' does not exist"},
 		"rate limit":      {providertest.Refuse(429, `{"error":{"message":"Rate limit reached"}}`, "Retry-After", "7"), "(429), to be tried again after 7 s: Rate limit reached"},
-		"failure":         {providertest.Refuse(500, `oops `+key), "the server failed (500)"},
-		"a text":          {providertest.Refuse(503, `{"error":"loading `+key+`"}`), "the server failed (503): loading ***"},
+		"failure":         {providertest.Refuse(500, `oops `+key), "the service failed (500)"},
+		"a text":          {providertest.Refuse(503, `{"error":"loading `+key+`"}`), "the service is overloaded (503): loading ***"},
 		"vllm":            {providertest.Refuse(400, `{"object":"error","message":"too long"}`), "the request was refused (400): too long"},
 		"in the stream":   {providertest.Events(chunk(`{"content":"Hel"}`, "null"), `{"error":{"message":"overloaded `+key+`"}}`), "the answer broke off: overloaded ***"},
 		"malformed event": {providertest.Events(`{"choices":[{`), "what is not JSON"},
@@ -218,7 +213,7 @@ func TestAServerThatIsNotThere(t *testing.T) {
 	p, err := openai.New(openai.Options{APIKey: key, BaseURL: server.URL + "/v1"})
 	require.NoError(t, err)
 	_, err = p.Model().Reply(t.Context(), converse.Prompt{Model: "x"}, func(converse.Delta) {})
-	require.ErrorContains(t, err, "openai model: the server cannot be reached")
+	require.ErrorContains(t, err, "openai model: the service cannot be reached")
 }
 
 func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
@@ -229,6 +224,6 @@ func TestAStreamThatFallsSilentIsGivenUp(t *testing.T) {
 	defer release()
 	var text strings.Builder
 	_, err := p.Model().Reply(t.Context(), converse.Prompt{Model: "x"}, func(d converse.Delta) { text.WriteString(d.Text) })
-	require.ErrorContains(t, err, "no word from the server for 100ms")
+	require.ErrorContains(t, err, "no word from the service for 100ms")
 	require.Equal(t, "Hel", text.String())
 }

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Model is a language model over streamed chat completions.
@@ -38,13 +39,13 @@ func (f *failure) orNil() error {
 }
 
 func (m *Model) attempt(ctx context.Context, prompt converse.Prompt, emit func(converse.Delta)) (converse.Usage, *failure) {
-	ctx, watch := m.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, m.p.options.Silence)
+	defer watch.Stop()
 	stream := m.p.chat.NewStreaming(ctx, request(prompt, m.p.quirksOf(prompt.Model)))
 	defer func() { _ = stream.Close() }() // what it still had to say is void
 	a := answer{emit: emit}
 	for stream.Next() {
-		watch.heard()
+		watch.Heard()
 		chunk := stream.Current()
 		a.take(&chunk)
 	}

@@ -1,6 +1,6 @@
-// Package openai speaks OpenAI's HTTP interface: a language model over chat
-// completions, a speaker over audio/speech and a transcriber over
-// audio/transcriptions. Ollama, vLLM, llama.cpp, Groq and local Whisper, Kokoro and
+// Package openai speaks OpenAI's interface: a language model over chat completions, a
+// speaker over audio/speech, a transcriber over audio/transcriptions and a
+// speech-to-speech model over the Realtime WebSocket. Ollama, vLLM, llama.cpp, Groq and local Whisper, Kokoro and
 // Piper servers speak the same interface, so the address and the name are settings.
 //
 // The package must not know the turn engine's state, the database or where its
@@ -8,16 +8,16 @@
 package openai
 
 import (
-	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+
+	"parley/internal/provider/wire"
 )
 
 // Options are the provider's settings.
@@ -29,6 +29,12 @@ type Options struct {
 	SpeechModel        string // gpt-4o-mini-tts unless set
 	TranscriptionModel string // gpt-4o-mini-transcribe unless set
 
+	// TurnDetection has the Realtime service look for the ends of turns as well, by
+	// server_vad or semantic_vad, and tell its opinion; nobody but the engine looks
+	// unless set.
+	TurnDetection string
+	// OpenLimit bounds the opening of a Realtime session; 5 s unless set.
+	OpenLimit time.Duration
 	// Silence is the longest wait for the first piece of an answer and for each
 	// one after it; 15 s unless set.
 	Silence time.Duration
@@ -40,10 +46,7 @@ const (
 	speechModel        = "gpt-4o-mini-tts"
 	transcriptionModel = "gpt-4o-mini-transcribe"
 	silence            = 15 * time.Second
-
-	// connections are kept open per server: a call uses up to three at a time, and
-	// a new one costs two round trips in the middle of a conversation.
-	connections = 256
+	openLimit          = 5 * time.Second
 )
 
 // Provider is one server: make one, and share it between all calls.
@@ -62,14 +65,15 @@ type Provider struct {
 // New makes a provider. It does not reach for the network.
 func New(o Options) (*Provider, error) {
 	o = o.withDefaults()
-	base, err := url.Parse(o.BaseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New(o.Name + ": the base URL must be like https://api.openai.com/v1")
+	if _, err := wire.Base(o.Name, o.BaseURL, "https://api.openai.com/v1", false); err != nil {
+		return nil, err
 	}
-	p := &Provider{options: o, client: o.Client, quirks: map[string]quirks{}}
-	if p.client == nil {
-		p.client = newClient()
+	switch o.TurnDetection {
+	case "", "server_vad", "semantic_vad":
+	default:
+		return nil, errors.New(o.Name + ": the turn detection must be server_vad, semantic_vad or empty")
 	}
+	p := &Provider{options: o, client: wire.Client(o.Client), quirks: map[string]quirks{}}
 	// The services are made one by one, because the whole client reads the environment.
 	settings := []option.RequestOption{
 		option.WithBaseURL(o.BaseURL),
@@ -106,13 +110,10 @@ func (o Options) withDefaults() Options {
 	if o.Silence <= 0 {
 		o.Silence = silence
 	}
+	if o.OpenLimit <= 0 {
+		o.OpenLimit = openLimit
+	}
 	return o
-}
-
-func newClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // nobody replaces it here
-	transport.MaxIdleConnsPerHost = connections
-	return &http.Client{Transport: transport}
 }
 
 // Model is the server's language models.
@@ -124,23 +125,11 @@ func (p *Provider) Speaker() *Speaker { return &Speaker{p} }
 // Transcriber is the server's speech to text.
 func (p *Provider) Transcriber() *Transcriber { return &Transcriber{p} }
 
+// Duplex is the server's speech-to-speech models.
+func (p *Provider) Duplex() *Duplex { return &Duplex{p} }
+
 // Close lets go of idle connections.
 func (p *Provider) Close() error {
 	p.client.CloseIdleConnections()
 	return nil
-}
-
-// Models asks the server for the names of its models.
-func (p *Provider) Models(ctx context.Context) ([]string, error) {
-	ctx, watch := p.watch(ctx)
-	defer watch.stop()
-	page, err := p.models.List(ctx)
-	if err != nil {
-		return nil, p.explain(ctx, "models", err)
-	}
-	names := make([]string, 0, len(page.Data))
-	for _, m := range page.Data {
-		names = append(names, m.ID)
-	}
-	return names, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // quirks are what a model or its server will not take. They are learnt from its
@@ -31,10 +32,10 @@ func (p *Provider) quirksOf(model string) quirks {
 // is news, and so whether the request is worth repeating.
 func (p *Provider) learn(model string, err error) bool {
 	var r *refusal
-	if !errors.As(err, &r) || r.status != http.StatusBadRequest && r.status != http.StatusUnprocessableEntity {
+	if !errors.As(err, &r) || r.Status != http.StatusBadRequest && r.Status != http.StatusUnprocessableEntity {
 		return false
 	}
-	about := func(name string) bool { return strings.HasPrefix(r.param, name) || strings.Contains(r.message, name) }
+	about := func(name string) bool { return strings.HasPrefix(r.param, name) || strings.Contains(r.Message, name) }
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	was := p.quirks[model]
@@ -110,25 +111,13 @@ func arguments(a map[string]any) string {
 func tools(specs []converse.ToolSpec) []sdk.ChatCompletionToolUnionParam {
 	var out []sdk.ChatCompletionToolUnionParam
 	for _, t := range specs {
-		function := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema(t.Params)}
+		function := shared.FunctionDefinitionParam{Name: t.Name, Parameters: wire.SchemaObject(t.Params)}
 		if t.Description != "" {
 			function.Description = sdk.String(t.Description)
 		}
 		out = append(out, sdk.ChatCompletionFunctionTool(function))
 	}
 	return out
-}
-
-// schema is the JSON schema of a tool's parameters.
-func schema(params []converse.ParamSpec) map[string]any {
-	properties, required := map[string]any{}, []string{}
-	for _, p := range params {
-		properties[p.Name] = map[string]any{"type": p.Type, "description": p.Description}
-		if p.Required {
-			required = append(required, p.Name)
-		}
-	}
-	return map[string]any{"type": "object", "properties": properties, "required": required}
 }
 
 // extraction is the JSON schema of fields to fill in. In strict mode every field is

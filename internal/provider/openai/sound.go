@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 const (
 	speechRate = audio.Rate24k // of bare samples, by OpenAI's documentation
 	mostHead   = 4 << 10       // within which a WAV header must end
-	block      = 64            // more than a resampler's block, at either rate
 )
 
 // sound turns the bytes of an answer into speech at the rate that is wanted. Some
@@ -24,11 +23,9 @@ type sound struct {
 	emit      func(converse.Sound)
 	head      []byte // until it is known what comes
 	begun     bool
-	half      []byte // a sample's first byte whose second is still to come
-	resampler *audio.Resampler
-	from      audio.Rate
-	delay     int // samples of the resampler's delay still to be left out
-	in, out   int // samples so far
+	any       bool // samples have come
+	halves    wire.Halves
+	converter *wire.Converter
 }
 
 func newSound(wanted audio.Rate, emit func(converse.Sound)) *sound {
@@ -50,12 +47,11 @@ func (s *sound) write(b []byte) error {
 
 // begin starts the speech at the rate that its opening told.
 func (s *sound) begin(rate audio.Rate, body []byte) error {
-	resampler, err := audio.NewResampler(rate, s.wanted)
+	converter, err := wire.NewConverter(rate, s.wanted)
 	if err != nil {
-		return fmt.Errorf("speech at %d Hz cannot be brought to %d Hz", rate, s.wanted)
+		return err
 	}
-	s.begun, s.resampler, s.from = true, resampler, rate
-	s.delay = s.wanted.Samples(resampler.Latency())
+	s.begun, s.converter = true, converter
 	s.samples(body)
 	return nil
 }
@@ -88,43 +84,24 @@ func opening(head []byte) (rate audio.Rate, body []byte, known bool, err error) 
 	return 0, nil, false, nil
 }
 
-// samples converts whole samples and keeps a half one.
+// samples emits whole samples at the rate that is wanted.
 func (s *sound) samples(b []byte) {
-	b = append(s.half, b...)
-	pcm := make([]int16, len(b)/2)
-	for i := range pcm {
-		pcm[i] = int16(binary.LittleEndian.Uint16(b[2*i:]))
-	}
-	s.half = append([]byte(nil), b[2*len(pcm):]...)
-	s.in += len(pcm)
-	s.convert(pcm, -1)
+	pcm := s.halves.Samples(b)
+	s.any = s.any || len(pcm) > 0
+	s.say(s.converter.Convert(pcm))
 }
 
-// convert resamples and emits, no more than most samples unless that is negative.
-// The resampler's delay is left out, so that the speech begins with its first sample.
-func (s *sound) convert(pcm []int16, most int) {
-	out := make([]int16, s.resampler.OutputSamples(len(pcm))+block)
-	out = out[:s.resampler.Resample(out, pcm)]
-	early := min(s.delay, len(out))
-	s.delay -= early
-	out = out[early:]
-	if most >= 0 && len(out) > most {
-		out = out[:most]
-	}
-	s.out += len(out)
-	if len(out) > 0 {
-		s.emit(converse.Sound{Samples: out})
+func (s *sound) say(samples []int16) {
+	if len(samples) > 0 {
+		s.emit(converse.Sound{Samples: samples})
 	}
 }
 
-// finish pushes out what the resampler still holds.
+// finish pushes out what is still held.
 func (s *sound) finish() error {
-	if s.in == 0 {
+	if !s.any {
 		return errors.New("the server sent no sound")
 	}
-	tail := s.resampler.OutputSamples(s.in) - s.out
-	if tail > 0 {
-		s.convert(make([]int16, s.from.Samples(s.resampler.Latency())+block), tail)
-	}
+	s.say(s.converter.Finish())
 	return nil
 }

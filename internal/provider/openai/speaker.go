@@ -11,6 +11,7 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Speaker is text to speech over audio/speech. It knows no word times.
@@ -19,8 +20,8 @@ type Speaker struct{ p *Provider }
 // Speak streams a sentence. The sound is asked for as bare samples, which come at 24
 // kHz: they need no decoder, and the first of them can be heard at once.
 func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(converse.Sound)) error {
-	ctx, watch := s.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, s.p.options.Silence)
+	defer watch.Stop()
 	params := sdk.AudioSpeechNewParams{
 		Model: s.p.options.SpeechModel, Input: u.Text, ResponseFormat: sdk.AudioSpeechNewParamsResponseFormatPCM,
 		Voice: sdk.AudioSpeechNewParamsVoiceUnion{OfString: sdk.String(u.Voice)},
@@ -41,7 +42,7 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 	for {
 		n, err := response.Body.Read(buffer)
 		if n > 0 {
-			watch.heard()
+			watch.Heard()
 			if err := sound.write(buffer[:n]); err != nil {
 				return s.wrong(err)
 			}

@@ -182,7 +182,7 @@ func TestAFailedTranscriptionEndsTheStream(t *testing.T) {
 	write(t, l, speech(t))
 	require.NoError(t, l.Flush())
 	h := <-heard
-	require.EqualError(t, h.Err, "openai transcriber: the server failed (500): out of memory")
+	require.EqualError(t, h.Err, "openai transcriber: the service failed (500): out of memory")
 	require.Equal(t, h.Err, l.Flush())
 	require.NoError(t, l.Close())
 }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/openai/openai-go/v3"
 
 	"parley/internal/converse"
+	"parley/internal/provider/wire"
 )
 
 // Transcriber is speech to text over audio/transcriptions. The interface takes files,
@@ -127,8 +128,8 @@ func (l *listener) words(ctx context.Context, segment []int16) (string, error) {
 	if len(segment) == 0 {
 		return "", nil
 	}
-	ctx, watch := l.p.watch(ctx)
-	defer watch.stop()
+	ctx, watch := wire.Watch(ctx, l.p.options.Silence)
+	defer watch.Stop()
 	params := sdk.AudioTranscriptionNewParams{
 		File:  sdk.File(bytes.NewReader(wav(l.options.Rate, segment)), "speech.wav", "audio/wav"),
 		Model: l.p.options.TranscriptionModel, ResponseFormat: sdk.AudioResponseFormatJSON,

@@ -32,17 +32,27 @@ type Check struct {
 	Run  func(ctx context.Context) error
 }
 
-// withoutLeaks adds to a check that it leaves no goroutine behind.
-func withoutLeaks(name string, run func(ctx context.Context) error) Check {
+// with is a check of a provider that is made for it. It must leave no goroutine behind.
+func with[T any](name string, rig func() (T, func()), run func(ctx context.Context, provider T) error) Check {
 	return Check{Name: name, Run: func(ctx context.Context) error {
 		before := goleak.IgnoreCurrent()
 		ctx, cancel := context.WithTimeout(ctx, 10*Soon)
 		defer cancel()
-		if err := run(ctx); err != nil {
+		provider, release := rig()
+		err := run(ctx, provider)
+		release()
+		if err != nil {
 			return err
 		}
 		return goleak.Find(before)
 	}}
+}
+
+// over is the context of a call that has ended.
+func over(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	return ctx
 }
 
 // soon runs f and fails when it takes too long; f is then left to its fate.

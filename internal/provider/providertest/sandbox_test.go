@@ -26,14 +26,13 @@ func always() sandbox.Faults {
 func nothing() {}
 
 func TestTheSandboxModel(t *testing.T) {
-	run(t, providertest.Model(providertest.ModelRig{
-		Name:      "sandbox",
-		Answering: func() (converse.Model, func()) { return sandbox.New(sandbox.Options{}).Model(), nothing },
+	run(t, providertest.Model(providertest.Rig[converse.Model]{
+		Name:    "sandbox",
+		Working: func() (converse.Model, func()) { return sandbox.New(sandbox.Options{}).Model(), nothing },
 		Stalled: func() (converse.Model, func()) {
 			return sandbox.New(sandbox.Options{ModelFaults: always()}).Model(), nothing
 		},
-		Prompt: converse.Prompt{Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hello."}}},
-	}))
+	}, converse.Prompt{Messages: []converse.Message{{Role: converse.RoleCustomer, Text: "Hello."}}}))
 }
 
 func utterance() converse.Utterance {
@@ -41,38 +40,34 @@ func utterance() converse.Utterance {
 }
 
 func TestTheSandboxSpeaker(t *testing.T) {
-	run(t, providertest.Speaker(providertest.SpeakerRig{
-		Name:     "sandbox",
-		Speaking: func() (converse.Speaker, func()) { return sandbox.New(sandbox.Options{}).Speaker(), nothing },
+	run(t, providertest.Speaker(providertest.Rig[converse.Speaker]{
+		Name:    "sandbox",
+		Working: func() (converse.Speaker, func()) { return sandbox.New(sandbox.Options{}).Speaker(), nothing },
 		Stalled: func() (converse.Speaker, func()) {
 			return sandbox.New(sandbox.Options{SpeakerFaults: always()}).Speaker(), nothing
 		},
-		Utterance: utterance(),
-	}))
+	}, utterance()))
 }
 
 func TestTheSandboxTranscriber(t *testing.T) {
 	var speech []int16
 	err := sandbox.New(sandbox.Options{}).Speaker().Speak(t.Context(), utterance(), func(s converse.Sound) { speech = append(speech, s.Samples...) })
 	require.NoError(t, err)
-	run(t, providertest.Transcriber(providertest.TranscriberRig{
+	run(t, providertest.Transcriber(providertest.Rig[converse.Transcriber]{
 		Name:    "sandbox",
-		Hearing: func() (converse.Transcriber, func()) { return sandbox.New(sandbox.Options{}).Transcriber(), nothing },
+		Working: func() (converse.Transcriber, func()) { return sandbox.New(sandbox.Options{}).Transcriber(), nothing },
 		Stalled: func() (converse.Transcriber, func()) {
 			return sandbox.New(sandbox.Options{TranscriberFaults: always()}).Transcriber(), nothing
 		},
-		Options: converse.ListenOptions{Language: "en", Rate: audio.Rate8k},
-		Speech:  speech,
-	}))
+	}, converse.ListenOptions{Language: "en", Rate: audio.Rate8k}, speech))
 }
 
 func TestTheSandboxDuplex(t *testing.T) {
-	run(t, providertest.Duplex(providertest.DuplexRig{
-		Name:      "sandbox",
-		Answering: func() (converse.Duplex, func()) { return sandbox.New(sandbox.Options{}).Duplex(), nothing },
+	run(t, providertest.Duplex(providertest.Rig[converse.Duplex]{
+		Name:    "sandbox",
+		Working: func() (converse.Duplex, func()) { return sandbox.New(sandbox.Options{}).Duplex(), nothing },
 		Stalled: func() (converse.Duplex, func()) {
 			return sandbox.New(sandbox.Options{ModelFaults: always()}).Duplex(), nothing
 		},
-		Options: converse.DuplexOptions{Utterance: converse.Utterance{Rate: audio.Rate8k, Speed: 1}},
-	}))
+	}, converse.DuplexOptions{Utterance: converse.Utterance{Rate: audio.Rate8k, Speed: 1}}))
 }

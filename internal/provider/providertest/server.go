@@ -3,11 +3,14 @@ package providertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -144,5 +147,73 @@ func SendText(ctx context.Context, socket *websocket.Conn, messages ...string) {
 		if socket.Write(ctx, websocket.MessageText, []byte(m)) != nil {
 			return
 		}
+	}
+}
+
+// Dialogue accepts WebSockets whose messages are JSON and answers each with what reply
+// says to it; nil is asked once, before the first message. What was received is kept in
+// got, unless that is nil.
+func Dialogue(got chan<- map[string]any, reply func(message map[string]any) []string) Handler {
+	return Sockets(func(ctx context.Context, socket *websocket.Conn) {
+		SendText(ctx, socket, reply(nil)...)
+		for {
+			_, body, err := socket.Read(ctx)
+			if err != nil {
+				return
+			}
+			var message map[string]any
+			if json.Unmarshal(body, &message) != nil {
+				return
+			}
+			if got != nil {
+				got <- message
+			}
+			SendText(ctx, socket, reply(message)...)
+		}
+	})
+}
+
+// On is a provider at its fake service, and how to take both down.
+func On[P io.Closer](handler Handler, provider func(url string) (P, error)) (P, *Server, func()) {
+	server := Serve(handler)
+	p, err := provider(server.URL)
+	if err != nil {
+		panic(err) // the test's own settings are wrong
+	}
+	return p, server, func() {
+		_ = p.Close() // what it still had to say is void
+		server.Close()
+	}
+}
+
+// Received is a message that a fake service got.
+type Received struct {
+	Kind websocket.MessageType
+	Body string
+}
+
+// Record keeps every message of a socket, and closes got when the socket ends.
+func Record(got chan<- Received) Handler {
+	return Sockets(func(ctx context.Context, socket *websocket.Conn) {
+		defer close(got)
+		for {
+			kind, body, err := socket.Read(ctx)
+			if err != nil {
+				return
+			}
+			got <- Received{kind, string(body)}
+		}
+	})
+}
+
+// Next is what comes next, if it comes soon.
+func Next[T any](from <-chan T) (next T, err error) {
+	timer := time.NewTimer(Soon)
+	defer timer.Stop()
+	select {
+	case next = <-from:
+		return next, nil
+	case <-timer.C:
+		return next, errors.New("nothing came")
 	}
 }

@@ -55,7 +55,7 @@ CREATE TABLE leases (
 );
 
 CREATE TABLE campaign_numbers (
-  campaign_id     BIGINT NOT NULL REFERENCES campaigns (id),
+  campaign_id     BIGINT NOT NULL REFERENCES campaigns (id) ON DELETE CASCADE,
   phone_number_id BIGINT NOT NULL REFERENCES phone_numbers (id),
   position        INTEGER NOT NULL,
   PRIMARY KEY (campaign_id, phone_number_id)
@@ -89,7 +89,7 @@ CREATE INDEX leads_tried ON leads (campaign_id, status, id) WHERE status NOT IN 
 CREATE TABLE lead_contacts (
   id           {{.ID}},
   user_id      BIGINT NOT NULL, -- the lead's
-  lead_id      BIGINT NOT NULL REFERENCES leads (id),
+  lead_id      BIGINT NOT NULL REFERENCES leads (id) ON DELETE CASCADE,
   position     INTEGER NOT NULL,
   phone_number TEXT NOT NULL,
   variables    TEXT NOT NULL,
@@ -104,7 +104,7 @@ CREATE INDEX lead_contacts_number ON lead_contacts (user_id, phone_number);
 -- changes them. One row a campaign: transactions that meet at it wait, and never
 -- for each other.
 CREATE TABLE campaign_progress (
-  campaign_id         BIGINT PRIMARY KEY REFERENCES campaigns (id),
+  campaign_id         BIGINT PRIMARY KEY REFERENCES campaigns (id) ON DELETE CASCADE,
   created             BIGINT NOT NULL DEFAULT 0,
   scheduled           BIGINT NOT NULL DEFAULT 0,
   processing          BIGINT NOT NULL DEFAULT 0,

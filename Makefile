@@ -9,7 +9,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.13.2
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.3.0
 
-.PHONY: run build test check promises bench fuzz test-deps
+.PHONY: run build test check promises bench fuzz test-deps speech test-speech
 
 # Tools and webhooks may reach this machine, so that a newcomer can try them; in every
 # other start they may not.
@@ -20,6 +20,14 @@ run: build
 # One static binary, without cgo.
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/parley ./cmd/parley
+
+# Parley that hears and speaks English by itself. It needs npm and a C compiler; docs/speech.md says what is installed.
+speech:
+	./internal/provider/local/install.sh build/speech
+	CGO_ENABLED=1 $(GO) build -tags speech -trimpath -ldflags '$(LDFLAGS)' -o bin/parley-speech ./cmd/parley
+
+test-speech: speech
+	CGO_ENABLED=1 $(GO) test -tags speech -race -shuffle=on -timeout 20m -v ./internal/provider/local
 
 # The race detector runs over everything; it needs cgo and a C compiler.
 test: test-deps

@@ -2,8 +2,10 @@ package parley
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -137,18 +139,18 @@ type Latency struct {
 
 // Transcript writes turns as a call's record shows them: a line an utterance.
 func Transcript(turns []Turn) string {
-	text := ""
+	var text strings.Builder
 	for i, t := range turns {
 		if i > 0 {
-			text += "\n"
+			text.WriteByte('\n')
 		}
 		if t.Sender == "bot" {
-			text += "AI: " + t.Text
+			text.WriteString("AI: " + t.Text)
 		} else {
-			text += "Customer: " + t.Text
+			text.WriteString("Customer: " + t.Text)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // CallEvent is a step of a call: of its timeline, or a turn for whoever listens live.
@@ -202,12 +204,20 @@ func (m Money) Float() float64 { return float64(m) / 1e6 }
 // MarshalJSON writes a number.
 func (m Money) MarshalJSON() ([]byte, error) { return json.Marshal(m.Float()) }
 
+// maxAmount is far from where millionths would overflow, also a thousandfold.
+const maxAmount = 1e9
+
 // UnmarshalJSON reads a number.
 func (m *Money) UnmarshalJSON(raw []byte) error {
 	var amount float64
-	err := json.Unmarshal(raw, &amount)
+	if err := json.Unmarshal(raw, &amount); err != nil {
+		return err
+	}
+	if math.Abs(amount) > maxAmount {
+		return fmt.Errorf("the amount %g is too large", amount)
+	}
 	*m = NewMoney(amount)
-	return err
+	return nil
 }
 
 // money is the place of an amount that the record shows as a number.
@@ -318,7 +328,7 @@ var qualityForm = Form[Quality]{
 }
 
 func count(n uint64) *int64 {
-	whole := int64(min(n, math.MaxInt64)) //nolint:gosec // bounded in the line above
+	whole := int64(min(n, math.MaxInt64))
 	return &whole
 }
 

@@ -55,3 +55,31 @@ func TestPolicyOfAnOperator(t *testing.T) {
 	require.NoError(t, finer.Check("+19005551234"), "what is allowed more exactly than it is blocked goes through")
 	require.Error(t, finer.Check("+19005559999"))
 }
+
+// Each limit admits what stays below it and refuses the next; 0 is no limit.
+func TestPromiseS5CapsAdmitUpToTheirLimit(t *testing.T) {
+	t.Parallel()
+	caps := parley.CallCaps{Parallel: 3, PerSecond: 2, MinutesPerDay: 10, SpendPerDay: parley.NewMoney(5)}
+	require.NoError(t, caps.Admit(parley.Load{}))
+	require.NoError(t, caps.Admit(parley.Load{Live: 2, Begun: 1, Seconds: 599, Spent: 4_999_999}))
+	for _, c := range []struct {
+		load  parley.Load
+		code  parley.Code
+		retry int
+	}{
+		{parley.Load{Live: 3}, parley.TooMany, 5},
+		{parley.Load{Live: 4}, parley.TooMany, 5},
+		{parley.Load{Begun: 2}, parley.TooMany, 1},
+		{parley.Load{Seconds: 600}, parley.Payment, 0},
+		{parley.Load{Spent: 5_000_000}, parley.Payment, 0},
+		{parley.Load{Live: 3, Spent: 5_000_000}, parley.Payment, 0}, // what trying again does not help comes first
+	} {
+		err := caps.Admit(c.load)
+		var refusal *parley.Error
+		require.ErrorAs(t, err, &refusal, "%+v", c)
+		require.Equal(t, c.code, refusal.Code, "%+v", c)
+		require.Equal(t, c.retry, refusal.RetryAfter, "%+v", c)
+		require.NotEmpty(t, refusal.Message)
+		require.NoError(t, parley.CallCaps{}.Admit(c.load), "no limit")
+	}
+}

@@ -2,6 +2,7 @@ package parley
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -155,6 +156,12 @@ func ReadRates(file []byte) (*Rates, error) {
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(r); err != nil {
 		return nil, fmt.Errorf("the rates cannot be read: %w", err)
+	}
+	if decoder.More() {
+		return nil, errors.New("the rates cannot be read: the file holds more than one document")
+	}
+	if r.Inbound < 0 {
+		return nil, errors.New("the inbound price must not be negative")
 	}
 	for prefix, price := range r.Carrier {
 		if !strings.HasPrefix(prefix, "+") || strings.Trim(prefix[1:], "0123456789") != "" {

@@ -85,6 +85,8 @@ type findings struct {
 	lists      comparison         // the short list beside the long one
 	listP99    time.Duration      // both with the long list present
 	createP99  time.Duration
+	callsP99   time.Duration // lists of as many calls, by various filters
+	callP99    time.Duration
 }
 
 type operationFinding struct {
@@ -127,7 +129,13 @@ func (b *benchAPICmd) measureLong(ctx context.Context, kind benchDatabase, short
 	if found.listP99, err = load.steady(ctx, "list at a steady rate", target{long.parley(), list}); err != nil {
 		return err
 	}
-	found.createP99, err = load.steady(ctx, "create tool at a steady rate", target{long.parley(), long.operation(opCreateTool, b.Clients)})
+	if found.createP99, err = load.steady(ctx, "create tool at a steady rate", target{long.parley(), long.operation(opCreateTool, b.Clients)}); err != nil {
+		return err
+	}
+	if found.callsP99, err = load.steady(ctx, "list calls at a steady rate", target{long.parley(), long.operation(opListCalls, b.Clients)}); err != nil {
+		return err
+	}
+	found.callP99, err = load.steady(ctx, "make call at a steady rate", target{long.parley(), long.operation(opMakeCall, b.Clients)})
 	return err
 }
 
@@ -151,10 +159,10 @@ func (b *benchAPICmd) report(c console, measured []*findings) error {
 	if err := c.table(rows); err != nil {
 		return err
 	}
-	c.printf("\nWith %d assistants, at %d requests a second.\n\n", b.Rows, steadyRate)
-	rows = [][]string{{"DATABASE", "LIST ASSISTANTS P99", "CREATE TOOL P99"}}
+	c.printf("\nWith %d assistants and calls, at %d requests a second.\n\n", b.Rows, steadyRate)
+	rows = [][]string{{"DATABASE", "LIST ASSISTANTS P99", "CREATE TOOL P99", "LIST CALLS P99", "MAKE CALL P99"}}
 	for _, found := range measured {
-		rows = append(rows, []string{found.database, millis(found.listP99), millis(found.createP99)})
+		rows = append(rows, []string{found.database, millis(found.listP99), millis(found.createP99), millis(found.callsP99), millis(found.callP99)})
 	}
 	if err := c.table(rows); err != nil {
 		return err

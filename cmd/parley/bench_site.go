@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,7 +49,10 @@ func openSite(ctx context.Context, kind benchDatabase, rows int, p progress) (s 
 	if s.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
 		return s, err
 	}
-	config := &Config{HTTP: "127.0.0.1:0", Data: s.dir, Token: s.token, Log: "error", StopTimeoutSec: 20}
+	config := &Config{HTTP: "127.0.0.1:0", Data: s.dir, Token: s.token, Log: "error", StopTimeoutSec: 20, Telephony: Telephony{RTPPorts: "16384-32767", Simulator: true, MaxCalls: 1000}}
+	if err = config.Telephony.validate(); err != nil {
+		return s, err
+	}
 	if kind.address != "" {
 		if config.DB, s.dropSchema, err = makeSchema(ctx, kind.address); err != nil {
 			return s, err
@@ -152,6 +156,9 @@ func (s *site) furnish(ctx context.Context, rows int, p progress) error {
 	if err := copyAssistant(ctx, db, first, rows-1, p); err != nil {
 		return err
 	}
+	if err := makeCalls(ctx, db, user.ID, first, rows, p); err != nil {
+		return err
+	}
 	s.assistants, err = newestAssistants(ctx, db, user.ID)
 	return err
 }
@@ -185,6 +192,34 @@ func copyAssistant(ctx context.Context, db *store.DB, first parley.ID, copies in
 	}
 	return nil
 }
+
+// makeCalls gives a user calls that are over, one every five minutes, each with the steps
+// and the transcript of a short conversation.
+func makeCalls(ctx context.Context, db *store.DB, user, assistant parley.ID, calls int, p progress) error {
+	const numbers = "WITH RECURSIVE numbers (n) AS (SELECT CAST(%d AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n < %d) "
+	newest := time.Now().Add(-time.Hour).UnixMicro()
+	for from := 1; from <= calls; from += copyBatch {
+		to := min(calls, from+copyBatch-1)
+		p.stepf("making %d of %d calls", to, calls)
+		rows := fmt.Sprintf(numbers, from, to)
+		made := fmt.Sprintf("%d - n * %d", newest, (5 * time.Minute).Microseconds())
+		err := inTx(ctx, db.SQL(),
+			rows+fmt.Sprintf("INSERT INTO calls (user_id, assistant_id, assistant_name, type, status, assistant_phone_number, client_phone_number, carrier, variables, transcript, turns, duration, created_at, updated_at) "+
+				"SELECT %d, %d, 'Front desk', CASE n %% 4 WHEN 0 THEN 'inbound' ELSE 'outbound' END, CASE n %% 5 WHEN 0 THEN 'no-answer' ELSE 'completed' END, '+12025550180', "+
+				"'+4930' || CAST(10000000 + n %% 5000 AS TEXT), 'simulated', '{\"name\":\"Ada\"}', '%s', '%s', 42, %s, %s FROM numbers", user, assistant, benchTranscript, benchTurns, made, made),
+			"INSERT INTO call_events (call_id, at, event, detail) SELECT c.id, c.created_at, 'status', '{\"status\":\"initiated\"}' FROM calls c LEFT JOIN call_events e ON e.call_id = c.id WHERE e.id IS NULL",
+			fmt.Sprintf("INSERT INTO call_events (call_id, at, event, detail) SELECT c.id, c.created_at, 'status', '{\"status\":\"completed\"}' FROM calls c WHERE c.id > (SELECT MAX(id) - %d FROM calls)", to-from+1))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	benchTranscript = "AI: Hello Ada, this is Acme. Do you have a minute?\nCustomer: Yes, I have a question about my order."
+	benchTurns      = `[{"text":"Hello Ada, this is Acme. Do you have a minute?","sender":"bot","started_ms":40,"ended_ms":2900},{"text":"Yes, I have a question about my order.","sender":"human","started_ms":3300,"ended_ms":5900}]`
+)
 
 func inTx(ctx context.Context, db *sql.DB, statements ...string) error {
 	tx, err := db.BeginTx(ctx, nil)
@@ -241,9 +276,11 @@ const (
 	opGetTool         = "get tool"
 	opListAssistants  = "list assistants"
 	opUpdateAssistant = "update assistant"
+	opListCalls       = "list calls"
+	opMakeCall        = "make call"
 )
 
-// operations are all of them, for a number of clients.
+// operations are those that the bare handler knows too, for a number of clients.
 func (s *site) operations(clients int) (all []operation) {
 	for _, name := range []string{opCreateTool, opGetTool, opListAssistants, opUpdateAssistant} {
 		all = append(all, s.operation(name, clients))
@@ -263,6 +300,10 @@ func (s *site) operation(name string, clients int) operation {
 			request = s.request("GET", fmt.Sprintf("/api/user/tools/%d", s.tool), "")
 		case opListAssistants:
 			request = s.request("GET", "/api/user/assistants/get", "")
+		case opListCalls:
+			request = s.request("GET", "/api/user/calls"+callFilters[i%len(callFilters)], "")
+		case opMakeCall: // to a line that is busy: the call is short
+			request = s.request("POST", "/api/user/make_call", fmt.Sprintf(`{"phone_number":"+12025550101","assistant_id":%d,"variables":{"name":"Ada"}}`, s.assistants[0]))
 		case opUpdateAssistant:
 			request = s.request("PUT", fmt.Sprintf("/api/user/assistant/%d", s.assistants[i%len(s.assistants)]), benchChange)
 		}
@@ -270,6 +311,9 @@ func (s *site) operation(name string, clients int) operation {
 	}
 	return op
 }
+
+// callFilters are what clients ask lists of calls for.
+var callFilters = []string{"", "?status=completed", "?type=inbound", "?phone_number=%2B493010000007", "?page=200", "?date_from=2026-01-01&date_to=2026-12-31"}
 
 // request is an HTTP request as bytes.
 func (s *site) request(method, path, body string) []byte {

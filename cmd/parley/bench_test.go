@@ -28,7 +28,7 @@ func TestBenchShowsEveryOperation(t *testing.T) {
 			t.Errorf("no row for %s in\n%s", operation, &out)
 		}
 	}
-	for _, want := range []string{"RATIO", "PARLEY P99", "BARE P99", "100 ROWS REQ/S", "200 ROWS REQ/S", "CREATE TOOL P99", "PostgreSQL was not measured"} {
+	for _, want := range []string{"RATIO", "PARLEY P99", "BARE P99", "100 ROWS REQ/S", "200 ROWS REQ/S", "CREATE TOOL P99", "LIST CALLS P99", "MAKE CALL P99", "PostgreSQL was not measured"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -178,5 +178,37 @@ func same(t *testing.T, what string, ours, bare any) {
 	b, bErr := json.Marshal(bare)
 	if aErr != nil || bErr != nil || !bytes.Equal(a, b) {
 		t.Errorf("%s: Parley answers\n%s\nthe bare handler\n%s %v %v", what, a, b, aErr, bErr)
+	}
+}
+
+// With 100,000 assistants and calls, at 50 requests a second.
+func TestPromiseA7QuickOnSmallBoxes(t *testing.T) {
+	if os.Getenv("PARLEY_PROMISES") != "full" {
+		t.Skip("measures for a minute; make promises runs it")
+	}
+	s, err := openSite(t.Context(), benchDatabase{name: "SQLite"}, 100_000, progress{io.Discard, ""})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	load := benchLoad{clients: 8, rounds: 5, round: 2 * time.Second, progress: progress{io.Discard, ""}}
+	for _, promised := range []struct {
+		operation string
+		limit     time.Duration
+	}{
+		{opListAssistants, 50 * time.Millisecond}, {opListCalls, 50 * time.Millisecond}, {opCreateTool, 20 * time.Millisecond}, {opMakeCall, 20 * time.Millisecond},
+	} {
+		p99, err := load.steady(t.Context(), promised.operation, target{s.parley(), s.operation(promised.operation, load.clients)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: p99 %s", promised.operation, p99)
+		if p99 > promised.limit {
+			t.Errorf("%s: p99 %s is more than %s", promised.operation, p99, promised.limit)
+		}
 	}
 }

@@ -29,6 +29,7 @@ type cli struct {
 	Token    tokenCmd    `cmd:"" help:"Create, list and revoke API tokens."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Key      keyCmd      `cmd:"" help:"Change the key that secrets are encrypted with."`
+	Jobs     jobsCmd     `cmd:"" help:"Show the jobs that failed for good, and have them tried once more."`
 	Simulate simulateCmd `cmd:"" help:"Try an assistant on simulated people."`
 	Doctor   doctorCmd   `cmd:"" help:"Check the configuration and say what to fix."`
 	Bench    benchCmd    `cmd:"" help:"Measure this machine."`

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"fmt"
 	"io"
 	"net"
@@ -245,6 +246,37 @@ func TestCommandsBesideARunningServer(t *testing.T) {
 		require.Contains(t, succeeds(t, append(env, "PARLEY_HTTP="+strings.TrimPrefix(n.url, "http://")), "doctor"), "answered by a running Parley")
 		n.stops()
 	})
+}
+
+// A job that is dead is seen and tried again from beside the server.
+func TestDeadJobsAreListedAndRetried(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	env := []string{"PARLEY_DATA=" + dir}
+	out, code := runs(t, env, "migrate", "up")
+	require.Equal(t, 0, code, out)
+	db, err := sql.Open("sqlite", filepath.Join(dir, "parley.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Exec(`INSERT INTO river_job (kind, args, attempt, max_attempts, metadata, queue, state, errors, finalized_at) VALUES
+		('finish', '{"row":41}', 10, 10, '{}', 'finish', 'discarded', '[{"at":"2026-01-01T00:00:00Z","attempt":10,"error":"no model answers","trace":""}]', '2026-01-01 00:00:00.000')`)
+	require.NoError(t, err)
+	out, code = runs(t, env, "jobs", "list")
+	require.Equal(t, 0, code, out)
+	for _, part := range []string{"finish", "41", "10", "2026-01-01 00:00:00", "no model answers"} {
+		require.Contains(t, out, part)
+	}
+	out, code = runs(t, env, "jobs", "retry", "1")
+	require.Equal(t, 0, code, out)
+	require.Contains(t, out, "Job 1 is tried once more.")
+	out, _ = runs(t, env, "jobs", "list")
+	require.NotContains(t, out, "no model answers")
+	out, code = runs(t, env, "jobs", "retry", "1")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "Job 1 is not dead, it is available.")
+	out, code = runs(t, env, "jobs", "retry", "99")
+	require.Equal(t, 1, code)
+	require.Contains(t, out, "Job not found")
 }
 
 func TestMistakesAreExplained(t *testing.T) {

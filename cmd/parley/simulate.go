@@ -88,7 +88,7 @@ func (s simulateCallCmd) Run(ctx context.Context, config *Config, c console) err
 	}
 	conversation.Watch = showTurns(c)
 	c.printf("Calling %s%s: %s.\n", fictional, callee.Code, callee.About)
-	result, err := placeSimulated(ctx, callee, conversation)
+	result, err := placeSimulated(ctx, callee, conversation, providers)
 	if wrong := errors.Join(ignoreFailure(err), finish()); wrong != nil {
 		return wrong
 	}
@@ -164,12 +164,18 @@ func (s simulateCallCmd) record(call *converse.Config) (finish func() error, err
 }
 
 // placeSimulated runs a telephone and a carrier for one call.
-func placeSimulated(ctx context.Context, callee simulator.Callee, call converse.Config) (result switchboard.Result, err error) {
+func placeSimulated(ctx context.Context, callee simulator.Callee, call converse.Config, providers *provider.Registry) (result switchboard.Result, err error) {
 	carrier, err := simulator.Start(callee)
 	if err != nil {
 		return result, err
 	}
 	defer func() { err = errors.Join(err, carrier.Close()) }()
+	if speaker, ears, able := providers.Local(); able {
+		// The customer speaks English and is understood by ear. The assistant keeps its
+		// voice: simulated customers understand the sandbox's alone.
+		carrier.SpeakWith(speaker.Use, speaker.Key)
+		call.Transcribers = []converse.Provider[converse.Transcriber]{ears}
+	}
 	engine, err := media.New(media.Config{})
 	if err != nil {
 		return result, err

@@ -28,8 +28,9 @@ var errUnmet = errors.New("not every scenario went as expected")
 
 // rehearsal is a scenario that is ready to be called.
 type rehearsal struct {
-	scenario *simulator.Scenario
-	call     converse.Config
+	scenario  *simulator.Scenario
+	call      converse.Config
+	providers *provider.Registry
 }
 
 // Run reads all scenarios, calls, and reports. Nothing of the calls is stored.
@@ -107,7 +108,7 @@ func (s simulateRunCmd) rehearse(ctx context.Context, config *Config, providers 
 				return fmt.Errorf("%s: %w", scenario.Name, err)
 			}
 			call.RunTool = scenario.RunTool(endpoints(config, call))
-			all = append(all, &rehearsal{scenario, call})
+			all = append(all, &rehearsal{scenario, call, providers})
 		}
 		return nil
 	})
@@ -156,7 +157,7 @@ func (r *rehearsal) place(ctx context.Context) (call *simulator.Call, damaged bo
 	callee := r.scenario.Callee
 	callee.Ended = func(o simulator.Outcome) { heard <- o }
 	call = &simulator.Call{}
-	result, err := placeSimulated(ctx, callee, r.call)
+	result, err := placeSimulated(ctx, callee, r.call, r.providers)
 	call.Result = result.Result
 	if failure, unanswered := errors.AsType[*sip.Failure](err); unanswered {
 		call.Failure = failure

@@ -3,9 +3,11 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,7 +21,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
-	"parley/internal/egress"
+	"parley/internal/jobs"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -33,7 +35,10 @@ type service struct {
 	handler http.Handler
 	log     *bytes.Buffer
 	token   string
-	odd     bool // its requests are not meant to fit the document
+	header  http.Header // sent besides
+	odd     bool        // its requests are not meant to fit the document
+
+	recordings store.Recordings
 }
 
 // tried is what running a tool yields in tests that are not about it.
@@ -44,16 +49,28 @@ func tried(_ context.Context, tool parley.Tool, trial parley.ToolTrial) parley.E
 // newService has one user, whose token its requests carry.
 func newService(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
 	t.Helper()
-	config := api.Config{Version: "test", TryTool: tried, Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
-		return parley.Forecast{Now: 1, Why: map[string]int{}}, nil
-	}}
-	config.NewSecret = egress.NewSecret
+	s := serve(t, db, change...)
+	_, s.token = storetest.User(t, db, "owner@example.com")
+	return s
+}
+
+// serve has no user yet.
+func serve(t testing.TB, db *store.DB, change ...func(*api.Config)) *service {
+	t.Helper()
+	queue, err := jobs.New(db, slog.New(slog.DiscardHandler), jobs.Work{}) // not started: calls stay where they are
+	require.NoError(t, err)
+	config := api.Config{
+		Version: "test", TryTool: tried, Queue: queue, Carriers: parley.Carriers{Simulated: true}, Recordings: store.Recordings(t.TempDir()),
+		NewSecret: func() string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(parley.NewSecret())) },
+		Preview: func(context.Context, parley.ID, parley.ID) (parley.Forecast, error) {
+			return parley.Forecast{Now: 1, Why: map[string]int{}}, nil
+		},
+	}
 	for _, c := range change {
 		c(&config)
 	}
-	s := &service{t: t, db: db, log: &bytes.Buffer{}}
+	s := &service{t: t, db: db, log: &bytes.Buffer{}, recordings: config.Recordings}
 	s.handler = api.New(config, db, slog.New(slog.NewTextHandler(s.log, nil)), prometheus.NewRegistry())
-	_, s.token = storetest.User(t, db, "owner@example.com")
 	return s
 }
 
@@ -79,6 +96,7 @@ func (s *service) call(method, path, body string) answer {
 	if s.token != "" {
 		request.Header.Set("Authorization", "Bearer "+s.token)
 	}
+	maps.Copy(request.Header, s.header)
 	recorder := httptest.NewRecorder()
 	s.handler.ServeHTTP(recorder, request)
 	result := recorder.Result()

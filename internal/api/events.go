@@ -29,7 +29,9 @@ func followCall(ctx context.Context, rq *request) (*reply, error) {
 		f := follower{rq: rq, call: call.ID, after: after, w: w, out: http.NewResponseController(w)}
 		_ = f.out.SetWriteDeadline(time.Time{}) // it goes on for as long as the call
 		w.WriteHeader(http.StatusOK)
-		f.follow(r.Context())
+		if r.Method != http.MethodHead {
+			f.follow(r.Context())
+		}
 	}}, nil
 }
 

@@ -30,6 +30,9 @@ var idIn = map[string]string{
 	"/user/campaigns/{id}/leads/import":     "campaign",
 	"/user/leads/{id}":                      "lead",
 	"/leads/{id}":                           "lead",
+	"/user/calls/{id}":                      "call",
+	"/user/calls/{id}/hangup":               "call",
+	"/user/calls/{id}/events":               "call",
 	"/user/webhooks/deliveries/{id}":        "delivery",
 	"/user/webhooks/deliveries/{id}/replay": "delivery",
 }
@@ -67,6 +70,8 @@ func possessions(t testing.TB, s *service) map[string]parley.ID {
 	own["campaign"] = idOf("/user/campaigns", fmt.Sprintf(`{"name":"Spring","assistant_id":%d,"phone_number_ids":[%d]}`, own["assistant"], own["phone number"]))
 	own["lead"] = idOf("/user/lead", fmt.Sprintf(`{"campaign_id":%d,"phone_number":"+12025550100","secondary_contacts":[{"phone_number":"+12025550101"}]}`, own["campaign"]))
 	s.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550108"}`)
+	made := s.want(200, "POST", "/user/make_call", fmt.Sprintf(`{"phone_number":"+12025550100","assistant_id":%d}`, own["assistant"])).object(t)
+	own["call"] = parley.ID(made["call_id"].(float64))
 	return own
 }
 
@@ -129,6 +134,7 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 			{"POST", "/user/campaigns/update-status", `{"campaign_id":%d,"action":"start"}`, "campaign"},
 			{"POST", "/user/campaigns/update-status", `{"campaign_id":"%d","action":"stop","hangup":true}`, "campaign"},
 			{"POST", "/user/lead", `{"campaign_id":%d,"phone_number":"+12025550111"}`, "campaign"},
+			{"POST", "/user/make_call", `{"phone_number":"+12025550100","assistant_id":%d}`, "assistant"},
 		} {
 			foreign := attacker.call(position.method, position.path, fmt.Sprintf(position.body, own[position.kind]))
 			none := attacker.call(position.method, position.path, fmt.Sprintf(position.body, unknown))
@@ -141,6 +147,12 @@ func TestPromiseA1TenantsNeverMeet(t *testing.T) {
 		lead := attacker.want(200, "POST", "/user/lead", `{"campaign_id":2,"phone_number":"+12025550108"}`)
 		require.Contains(t, lead.body, `"status":"created"`)
 		attacker.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550100"}`)
+		// Filters find nothing of another's.
+		for _, filter := range []string{"", "?phone_number=%2B12025550100", "?status=initiated", fmt.Sprintf("?assistant_id=%d", own["assistant"])} {
+			found := attacker.want(200, "GET", "/user/calls"+filter, "").object(t)
+			require.Empty(t, found["data"])
+			require.Zero(t, found["total"])
+		}
 		// The same number may be a line of both: whether it is another's stays unknown.
 		attacker.want(201, "POST", "/user/phone-numbers", `{"phone_number":"+12025550180","type_label":"SIP"}`)
 		require.Equal(t, before, everything(victim), "the victim's rows are as they were")

@@ -54,9 +54,21 @@ type Queue struct {
 	work   Work
 	log    *slog.Logger
 	node   string
+	pace   pace
 	beats  sync.WaitGroup
 	stop   context.CancelFunc
 }
+
+// pace is how soon what went wrong is noticed and tried again.
+type pace struct {
+	beat    time.Duration // how often a node says that it lives
+	silence time.Duration // how long a node may say nothing before it is dead
+	watch   time.Duration // how often every node looks for dead ones
+	retry   time.Duration // before the second attempt of a job; each further one waits twice as long
+}
+
+// usual has what a dead node held taken over within 20 seconds.
+var usual = pace{beat: 5 * time.Second, silence: 15 * time.Second, watch: 2 * time.Second, retry: time.Second}
 
 const (
 	// tidyEvery is how often the database is tidied.
@@ -66,6 +78,8 @@ const (
 	pollEvery = 50 * time.Millisecond
 	// jobLimit bounds a job. All jobs are short; the longest asks a slow model twice.
 	jobLimit = 3 * time.Minute
+	// attempts is how often a job is tried before it is dead.
+	attempts = 10
 )
 
 // The queues. A kind has its own, so that one which is slow holds up no other.
@@ -77,7 +91,11 @@ const (
 
 // New makes a queue; nothing runs before Start.
 func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
-	q := &Queue{db: db, work: work, log: log, node: nodeID()}
+	return newQueue(db, log, work, usual)
+}
+
+func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error) {
+	q := &Queue{db: db, work: work, log: log, node: nodeID(), pace: p}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker[tidying]{do: func(ctx context.Context, _ parley.ID) error { return db.System().Tidy(ctx) }})
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2}}
@@ -88,7 +106,7 @@ func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
 		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
 		SkipUnknownJobCheck: true, // another node may have who this one has not
 		PollOnly:            true, FetchPollInterval: pollEvery, FetchCooldown: pollEvery / 5,
-		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{},
+		JobTimeout: jobLimit, RescueStuckJobsAfter: 2 * jobLimit, RetryPolicy: backoff{p.retry}, ErrorHandler: q,
 		PeriodicJobs: []*river.PeriodicJob{
 			river.NewPeriodicJob(river.PeriodicInterval(tidyEvery), func() (river.JobArgs, *river.InsertOpts) { return job[tidying]{}, nil }, nil),
 		},
@@ -132,7 +150,9 @@ func (q *Queue) Start(ctx context.Context) error {
 	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	q.stop = stop
-	q.beats.Go(func() { q.beat(beating) })
+	// Apart: whoever waits for what a dead node has locked must not seem dead himself.
+	q.beats.Go(func() { every(beating, q.pace.beat, q.live) })
+	q.beats.Go(func() { every(beating, q.pace.watch, q.Bury) })
 	return q.client.Start(ctx)
 }
 
@@ -172,14 +192,34 @@ func (q *Queue) Check(ctx context.Context) error {
 	return nil
 }
 
-// Dial has a call placed, once the transaction commits.
+// Dial has a call placed, once the transaction commits. The row comes before its job.
 func (q *Queue) Dial(ctx context.Context, tx *store.System, call parley.ID) error {
-	return insert(ctx, q, tx, job[dialling]{Row: call}, river.InsertOpts{Queue: dialQueue, MaxAttempts: 10})
+	underWay, err := tx.UnderWay(ctx, call)
+	if err != nil {
+		return err
+	}
+	return insert(ctx, q, tx, job[dialling]{Row: call}, river.InsertOpts{Queue: dialQueue, Priority: rank(underWay), MaxAttempts: attempts})
+}
+
+// rank is the priority of a job of an account that has so much under way, from 1 to 4:
+// the more it has, the longer its next job stands back, so that an account with a few
+// never waits behind one with thousands.
+func rank(underWay int64) int {
+	switch {
+	case underWay <= 10:
+		return 1
+	case underWay <= 100:
+		return 2
+	case underWay <= 1000:
+		return 3
+	default:
+		return 4
+	}
 }
 
 // Finish has the work after a conversation done, once the transaction commits.
 func (q *Queue) Finish(ctx context.Context, tx *store.System, call parley.ID) error {
-	return insert(ctx, q, tx, job[finishing]{Row: call}, river.InsertOpts{Queue: finishQueue, MaxAttempts: 10})
+	return insert(ctx, q, tx, job[finishing]{Row: call}, river.InsertOpts{Queue: finishQueue, MaxAttempts: attempts})
 }
 
 // Deliver has a webhook delivery attempted at a time, once the transaction commits.
@@ -232,10 +272,11 @@ func (w *worker[K]) Work(ctx context.Context, j *river.Job[job[K]]) error {
 	return w.do(ctx, j.Args.Row)
 }
 
-// backoff tries a failed job again after 1, 2, 4, ... seconds, a minute at most.
-type backoff struct{}
+// backoff tries a failed job again after 1, 2, 4, ... times as long as the first time, a
+// minute at most.
+type backoff struct{ first time.Duration }
 
-func (backoff) NextRetry(j *rivertype.JobRow) time.Time {
-	wait := time.Second << min(j.Attempt-1, 6)
+func (b backoff) NextRetry(j *rivertype.JobRow) time.Time {
+	wait := b.first << min(j.Attempt-1, 6)
 	return time.Now().Add(min(wait, time.Minute))
 }

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -13,11 +14,11 @@ import (
 	"parley/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+var quiet = slog.New(slog.DiscardHandler)
 
 func newQueue(t *testing.T, db *store.DB) *jobs.Queue {
 	t.Helper()
-	q, err := jobs.New(db, slog.New(slog.DiscardHandler), jobs.Work{})
+	q, err := jobs.New(db, quiet, jobs.Work{})
 	require.NoError(t, err)
 	return q
 }
@@ -66,5 +67,32 @@ func TestOverdueJobsAreNoticed(t *testing.T) {
 func TestTidying(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		require.NoError(t, db.System().Tidy(t.Context()))
+	})
+}
+
+// The jobs of a dead node wait again; those of others stay where they are.
+func TestTheJobsOfADeadNodeReturn(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		user := furnish(t, db)
+		q := newQueue(t, db)
+		for i, by := range []string{"dead", "alive"} {
+			_, err := makeCall(t.Context(), db, q, user.ID)
+			require.NoError(t, err)
+			statement := fmt.Sprintf(`UPDATE river_job SET state = 'running', attempted_by = '["first", "%s"]' WHERE id = %d`, by, i+1)
+			if db.Postgres() {
+				statement = fmt.Sprintf(`UPDATE river_job SET state = 'running', attempted_by = '{first,%s}' WHERE id = %d`, by, i+1)
+			}
+			_, err = db.SQL().Exec(statement)
+			require.NoError(t, err)
+		}
+		require.NoError(t, db.System().Bury(t.Context(), "dead", time.Hour, nil))
+		require.NoError(t, db.System().Bury(t.Context(), "first", time.Hour, nil))
+		var states []string
+		for id := range 2 {
+			var state string
+			require.NoError(t, db.SQL().QueryRow(fmt.Sprintf("SELECT state FROM river_job WHERE id = %d", id+1)).Scan(&state))
+			states = append(states, state)
+		}
+		require.Equal(t, []string{"available", "running"}, states)
 	})
 }

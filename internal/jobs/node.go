@@ -8,29 +8,16 @@ import (
 	"parley/internal/store"
 )
 
-const (
-	// beatEvery is how often a node says that it lives.
-	beatEvery = 5 * time.Second
-	// silence is how long a node may say nothing before it is dead.
-	silence = 15 * time.Second
-	// watchEvery is how often every node looks for dead ones: what they held is taken
-	// over within silence and this much.
-	watchEvery = 2 * time.Second
-)
-
-// beat keeps this node alive and buries those that died.
-func (q *Queue) beat(ctx context.Context) {
-	beats, watch := time.NewTicker(beatEvery), time.NewTicker(watchEvery)
-	defer beats.Stop()
-	defer watch.Stop()
+// every does something again and again until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-beats.C:
-			q.live(ctx)
-		case <-watch.C:
-			q.Bury(ctx)
+		case <-tick.C:
+			do(ctx)
 		}
 	}
 }
@@ -50,12 +37,16 @@ func (q *Queue) live(ctx context.Context) {
 	q.complain(ctx, "the node could not join again", q.db.System().Join(ctx, q.node))
 }
 
-// Bury takes over from every node that is dead.
+// Bury takes over from every node that is dead. This one is not, however long the
+// machine has slept.
 func (q *Queue) Bury(ctx context.Context) {
-	dead, err := q.db.System().DeadNodes(ctx, silence)
+	dead, err := q.db.System().DeadNodes(ctx, q.pace.silence)
 	q.complain(ctx, "dead nodes could not be looked for", err)
 	for _, node := range dead {
-		err := q.db.System().Bury(ctx, node, silence, func(s *store.System, c *parley.Call) error {
+		if node == q.node {
+			continue
+		}
+		err := q.db.System().Bury(ctx, node, q.pace.silence, func(s *store.System, c *parley.Call) error {
 			if q.work.Conclude == nil {
 				return nil
 			}

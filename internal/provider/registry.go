@@ -61,8 +61,11 @@ type vendor struct {
 // settingOf is which setting configures each provider.
 var settingOf = map[string]string{
 	"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "gemini": "GEMINI_API_KEY", "deepgram": "DEEPGRAM_API_KEY",
-	"assemblyai": "ASSEMBLYAI_API_KEY", "elevenlabs": "ELEVENLABS_API_KEY", "cartesia": "CARTESIA_API_KEY", parley.Sandbox: "PARLEY_SANDBOX",
+	"assemblyai": "ASSEMBLYAI_API_KEY", "elevenlabs": "ELEVENLABS_API_KEY", "cartesia": "CARTESIA_API_KEY", parley.Sandbox: "PARLEY_SANDBOX", localName: "PARLEY_SPEECH",
 }
+
+// localName is the provider of local speech, in builds that have it.
+const localName = "local"
 
 // New makes the providers that are configured. It does not reach for the network.
 func New(s Settings) (*Registry, error) {
@@ -110,6 +113,13 @@ func (r *Registry) connect(s Settings) error {
 			return fmt.Errorf("%w; see %sAPI_KEY and %sBASE_URL", err, c.prefix, c.prefix)
 		}
 		v.setting = settingOf[v.name]
+		r.vendors = append(r.vendors, v)
+	}
+	if s.Speech != "" {
+		v, err := newLocal(s.Speech)
+		if err != nil {
+			return err
+		}
 		r.vendors = append(r.vendors, v)
 	}
 	if s.Sandbox != "off" {

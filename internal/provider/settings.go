@@ -24,6 +24,7 @@ type Settings struct {
 	OpenAITranscriptionModel string   `name:"openai-transcription-model" env:"OPENAI_TRANSCRIPTION_MODEL" help:"Model that transcribes; gpt-4o-mini-transcribe unless set."`
 	OpenAITurnDetection      string   `name:"openai-turn-detection" env:"OPENAI_TURN_DETECTION" help:"server_vad or semantic_vad has OpenAI's live models judge the ends of turns too."`
 
+	Speech  string `name:"speech" env:"PARLEY_SPEECH" type:"path" help:"Folder of the local speech models, for a build that has them (make speech): English without a key."`
 	Sandbox string `name:"sandbox" env:"PARLEY_SANDBOX" default:"on" enum:"on,off" help:"The providers that need no key: ${enum}."`
 
 	Transcribers      []string `name:"transcribers" env:"PARLEY_TRANSCRIBERS" help:"Who hears the customers, the first choice first, such as deepgram,openai; empty for whoever is configured."`

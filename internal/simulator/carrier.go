@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/internal/audio"
+	"parley/internal/converse"
 	"parley/internal/media"
 	"parley/internal/provider/sandbox"
 	"parley/internal/sip"
@@ -36,7 +37,7 @@ type Carrier struct {
 // the place of those with the same code.
 func Start(own ...Callee) (*Carrier, error) {
 	c := &Carrier{voice: sandbox.New(sandbox.Options{}), callees: maps.Clone(builtIn())}
-	c.sounds = &sounds{voice: c.voice.Speaker(), ambience: audio.NewAmbience(1), said: map[string][]int16{}}
+	c.sounds = &sounds{voice: c.voice.Speaker(), manner: "tenor", ambience: audio.NewAmbience(1), said: map[string][]int16{}}
 	for _, callee := range own {
 		c.callees[callee.Code] = callee
 	}
@@ -62,6 +63,12 @@ func Start(own ...Callee) (*Carrier, error) {
 	customer.ID, customer.AllowedInbound = 1, []string{loopback.String()}
 	c.agent.SetTrunks([]parley.Trunk{customer})
 	return c, nil
+}
+
+// SpeakWith gives the callees of the calls to come another voice than the sandbox's.
+// It must render a line in much less than a line takes to say.
+func (c *Carrier) SpeakWith(speaker converse.Speaker, voice string) {
+	c.sounds.speakWith(speaker, voice)
 }
 
 // Trunk is how the carrier is reached.

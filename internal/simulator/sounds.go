@@ -15,11 +15,19 @@ import (
 // sounds makes what people let hear and keeps it for all calls: nothing is rendered
 // while a call runs.
 type sounds struct {
-	voice    converse.Speaker
 	ambience *audio.Ambience
 
-	mu   sync.Mutex
-	said map[string][]int16
+	mu     sync.Mutex
+	voice  converse.Speaker
+	manner string // which of the speaker's voices
+	said   map[string][]int16
+}
+
+// speakWith changes the voice; what was said in the old one is forgotten.
+func (s *sounds) speakWith(voice converse.Speaker, manner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.voice, s.manner, s.said = voice, manner, map[string][]int16{}
 }
 
 const (
@@ -67,7 +75,7 @@ func (s *sounds) speech(ctx context.Context, line string) ([]int16, error) {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
 		}
-		u := converse.Utterance{Text: part, Voice: "tenor", Language: "en", Rate: lineRate, Speed: 1}
+		u := converse.Utterance{Text: part, Voice: s.manner, Language: "en", Rate: lineRate, Speed: 1}
 		if err := s.voice.Speak(ctx, u, func(w converse.Sound) { sound = append(sound, w.Samples...) }); err != nil {
 			return nil, err
 		}

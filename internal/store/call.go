@@ -28,7 +28,7 @@ var ErrFenced = errors.New("store: the call is no longer held by this node")
 type CallFilter struct {
 	Status, Type, PhoneNumber string
 	AssistantID, CampaignID   *parley.ID
-	From, To                  time.Time // of creation; To is not included
+	From, To                  time.Time // days of creation; To is not included
 	Limit, Offset             int
 }
 
@@ -62,9 +62,10 @@ func (f *CallFilter) where(user parley.ID) (string, []any) {
 	return strings.Join(conditions, " AND "), args
 }
 
-// byDay says whether the calls of whole days are all there is to count.
-func (f *CallFilter) byDay() bool {
-	return f.Status == "" && f.Type == "" && f.PhoneNumber == "" && f.AssistantID == nil && f.CampaignID == nil
+// counted says whether call_counts knows how many calls the filter chooses. It does not
+// know numbers, nor statuses that pass; of both there are few, and they have an index.
+func (f *CallFilter) counted() bool {
+	return f.PhoneNumber == "" && (f.Status == "" || parley.CallStatus(f.Status).Final())
 }
 
 // Calls are a page of the user's calls, newest first, with their timelines, and how many there are.
@@ -74,7 +75,9 @@ func (t *Tenant) Calls(ctx context.Context, f CallFilter) ([]parley.Call, int, e
 	if err != nil || total == 0 {
 		return []parley.Call{}, total, err
 	}
-	calls, err := list(ctx, t.session, scanCall, "SELECT "+callColumns+" FROM calls c WHERE "+where+" ORDER BY c.created_at DESC, c.id DESC LIMIT ? OFFSET ?", append(args, f.Limit, f.Offset)...)
+	// For the casts see Assistants.
+	calls, err := list(ctx, t.session, scanCall,
+		"SELECT "+callColumns+" FROM calls c WHERE "+where+" ORDER BY c.created_at DESC, c.id DESC LIMIT CAST(? AS BIGINT) OFFSET CAST(? AS BIGINT)", append(args, f.Limit, f.Offset)...)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -82,18 +85,20 @@ func (t *Tenant) Calls(ctx context.Context, f CallFilter) ([]parley.Call, int, e
 }
 
 func (t *Tenant) countCalls(ctx context.Context, f *CallFilter, where string, args []any) (int, error) {
-	if !f.byDay() {
+	if !f.counted() {
 		n, err := t.number(ctx, "SELECT COUNT(*) FROM calls c WHERE "+where, args...)
 		return int(n), err
 	}
-	from, to := int64(0), int64(1)<<40
+	days := *f
+	days.From, days.To = time.Time{}, time.Time{}
+	where, args = days.where(t.user)
 	if !f.From.IsZero() {
-		from = day(f.From)
+		where, args = where+" AND c.day >= ?", append(args, day(f.From))
 	}
 	if !f.To.IsZero() {
-		to = day(f.To)
+		where, args = where+" AND c.day < ?", append(args, day(f.To))
 	}
-	n, err := t.number(ctx, "SELECT COALESCE(SUM(n), 0) FROM call_counts WHERE user_id = ? AND day >= ? AND day < ?", t.user, from, to)
+	n, err := t.number(ctx, "SELECT CAST(COALESCE(SUM(c.n), 0) AS BIGINT) FROM call_counts c WHERE "+where, args...)
 	return int(n), err
 }
 
@@ -168,6 +173,9 @@ func (t *Tenant) Load(ctx context.Context, at time.Time) (load parley.Load, err 
 // CreateCall adds a call. An inbound one is held by a node from the start; an outbound
 // one by nobody, until a node claims it.
 func (t *Tenant) CreateCall(ctx context.Context, c *parley.Call, node string) error {
+	if c.Variables == nil {
+		c.Variables = parley.Object{}
+	}
 	variables, err := json.Marshal(c.Variables)
 	if err != nil {
 		return err
@@ -236,7 +244,7 @@ func (t *Tenant) Caller(ctx context.Context, assistant parley.ID) (*parley.Assis
 
 // HasTrunk says whether the user has a SIP trunk.
 func (t *Tenant) HasTrunk(ctx context.Context) (bool, error) {
-	n, err := t.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sip_trunks WHERE user_id = ? LIMIT 1) AS some", t.user)
+	n, err := t.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM sip_trunks WHERE user_id = ? LIMIT 1) AS found", t.user)
 	return n > 0, err
 }
 
@@ -272,6 +280,10 @@ func (t *Tenant) RequestHangup(ctx context.Context, id parley.ID) (*parley.Call,
 // outcome: Remember must follow.
 func (t *Tenant) Remembered(ctx context.Context, key string, request []byte) (answer string, err error) {
 	hash := sha256.Sum256(request)
+	// One that has had its day is gone, tidied up or not.
+	if _, err := t.exec(ctx, "DELETE FROM idempotency_keys WHERE user_id = ? AND key = ? AND created_at < ?", t.user, key, now().Add(-rememberFor).UnixMicro()); err != nil {
+		return "", err
+	}
 	result, err := t.exec(ctx, "INSERT INTO idempotency_keys (user_id, key, request, answer, created_at) VALUES (?, ?, ?, '', ?) ON CONFLICT DO NOTHING", t.user, key, hash[:], now().UnixMicro())
 	if err != nil {
 		return "", err

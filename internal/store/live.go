@@ -268,8 +268,11 @@ func callDocuments(c *parley.Call) (documents [5]any, err error) {
 	return documents, nil
 }
 
-// among is the list of an IN and its arguments.
+// among is the list of an IN and its arguments; nothing is among none.
 func among(statuses []parley.CallStatus) (string, []any) {
+	if len(statuses) == 0 {
+		return "NULL", nil
+	}
 	args := make([]any, len(statuses))
 	for i, status := range slices.Clone(statuses) {
 		args[i] = status

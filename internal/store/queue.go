@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"parley"
 )
 
 // SQLTx is the transaction under way, for the job queue, whose jobs commit with the rows
@@ -20,6 +22,12 @@ func (s *System) returnJobs(ctx context.Context, node string) error {
 	return err
 }
 
+// UnderWay is how many calls the owner of a call has under way, that one included;
+// where it is more than a thousand it is not counted further.
+func (s *System) UnderWay(ctx context.Context, call parley.ID) (int64, error) {
+	return s.number(ctx, "SELECT COUNT(*) FROM (SELECT 1 FROM calls WHERE user_id = (SELECT user_id FROM calls WHERE id = ?) AND "+live+" LIMIT 1001) AS found", call)
+}
+
 // OverdueJobs counts the jobs that were due before a time and still wait.
 func (s *System) OverdueJobs(ctx context.Context, before time.Time) (int64, error) {
 	due := any(before.UTC())
@@ -33,6 +41,9 @@ func (s *System) OverdueJobs(ctx context.Context, before time.Time) (int64, erro
 // tables, which PostgreSQL does by itself.
 func (s *System) Tidy(ctx context.Context) error {
 	if err := s.ForgetKeys(ctx); err != nil {
+		return err
+	}
+	if err := s.PurgeCampaigns(ctx); err != nil {
 		return err
 	}
 	if s.db.postgres {

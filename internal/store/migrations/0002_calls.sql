@@ -53,6 +53,7 @@ CREATE TABLE calls (
 );
 CREATE INDEX calls_user ON calls (user_id, created_at, id);
 CREATE INDEX calls_user_status ON calls (user_id, status, created_at, id);
+CREATE INDEX calls_user_type ON calls (user_id, type, created_at, id);
 CREATE INDEX calls_user_number ON calls (user_id, client_phone_number, created_at, id);
 CREATE INDEX calls_user_assistant ON calls (user_id, assistant_id, created_at, id);
 CREATE INDEX calls_user_campaign ON calls (user_id, campaign_id, created_at, id) WHERE campaign_id IS NOT NULL;
@@ -84,13 +85,18 @@ CREATE TABLE call_usage (
   PRIMARY KEY (user_id, day)
 );
 
--- How many calls a user has, by the day they were made: counting rows would make every
--- page as slow as the list is long.
+-- How many calls a user has, by what lists are filtered by: counting rows would make every
+-- page as slow as the list is long. A call counts with its status once that is final, so
+-- that it moves once only and no two transactions meet here in opposite orders.
 CREATE TABLE call_counts (
-  user_id BIGINT NOT NULL,
-  day     BIGINT NOT NULL,
-  n       BIGINT NOT NULL,
-  PRIMARY KEY (user_id, day)
+  user_id      BIGINT NOT NULL,
+  day          BIGINT NOT NULL, -- of creation, since 1970
+  type         TEXT NOT NULL,
+  assistant_id BIGINT NOT NULL,
+  campaign_id  BIGINT NOT NULL, -- 0 for none
+  status       TEXT NOT NULL,   -- '' while it is not final
+  n            BIGINT NOT NULL,
+  PRIMARY KEY (user_id, day, type, assistant_id, campaign_id, status)
 );
 
 -- The first answer to a request with an Idempotency-Key.
@@ -108,26 +114,44 @@ CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 {{- if .Postgres}}
 CREATE FUNCTION calls_counted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO call_counts (user_id, day, n) VALUES (NEW.user_id, NEW.created_at / 86400000000, 1)
-      ON CONFLICT (user_id, day) DO UPDATE SET n = call_counts.n + 1;
-  ELSE
-    UPDATE call_counts SET n = n - 1 WHERE user_id = OLD.user_id AND day = OLD.created_at / 86400000000;
+  IF TG_OP <> 'INSERT' THEN
+    UPDATE call_counts SET n = n - 1 WHERE user_id = OLD.user_id AND day = OLD.created_at / 86400000000 AND type = OLD.type
+      AND assistant_id = OLD.assistant_id AND campaign_id = COALESCE(OLD.campaign_id, 0) AND status = CASE WHEN OLD.status IN ('completed', 'busy', 'no-answer', 'failed') THEN OLD.status ELSE '' END;
+  END IF;
+  IF TG_OP <> 'DELETE' THEN
+    INSERT INTO call_counts (user_id, day, type, assistant_id, campaign_id, status, n)
+      VALUES (NEW.user_id, NEW.created_at / 86400000000, NEW.type, NEW.assistant_id, COALESCE(NEW.campaign_id, 0), CASE WHEN NEW.status IN ('completed', 'busy', 'no-answer', 'failed') THEN NEW.status ELSE '' END, 1)
+      ON CONFLICT (user_id, day, type, assistant_id, campaign_id, status) DO UPDATE SET n = call_counts.n + 1;
   END IF;
   RETURN NULL;
 END $$;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER calls_counted AFTER INSERT OR DELETE ON calls FOR EACH ROW EXECUTE FUNCTION calls_counted();
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER calls_concluded AFTER UPDATE OF status ON calls FOR EACH ROW
+  WHEN (OLD.status <> NEW.status AND NEW.status IN ('completed', 'busy', 'no-answer', 'failed')) EXECUTE FUNCTION calls_counted();
 {{- else}}
 CREATE TRIGGER calls_added AFTER INSERT ON calls BEGIN
-  INSERT INTO call_counts (user_id, day, n) VALUES (NEW.user_id, NEW.created_at / 86400000000, 1)
-    ON CONFLICT (user_id, day) DO UPDATE SET n = n + 1;
+  INSERT INTO call_counts (user_id, day, type, assistant_id, campaign_id, status, n)
+      VALUES (NEW.user_id, NEW.created_at / 86400000000, NEW.type, NEW.assistant_id, COALESCE(NEW.campaign_id, 0), CASE WHEN NEW.status IN ('completed', 'busy', 'no-answer', 'failed') THEN NEW.status ELSE '' END, 1)
+      ON CONFLICT (user_id, day, type, assistant_id, campaign_id, status) DO UPDATE SET n = n + 1;
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER calls_concluded AFTER UPDATE OF status ON calls WHEN OLD.status <> NEW.status AND NEW.status IN ('completed', 'busy', 'no-answer', 'failed') BEGIN
+  UPDATE call_counts SET n = n - 1 WHERE user_id = OLD.user_id AND day = OLD.created_at / 86400000000 AND type = OLD.type
+      AND assistant_id = OLD.assistant_id AND campaign_id = COALESCE(OLD.campaign_id, 0) AND status = CASE WHEN OLD.status IN ('completed', 'busy', 'no-answer', 'failed') THEN OLD.status ELSE '' END;
+  INSERT INTO call_counts (user_id, day, type, assistant_id, campaign_id, status, n)
+      VALUES (NEW.user_id, NEW.created_at / 86400000000, NEW.type, NEW.assistant_id, COALESCE(NEW.campaign_id, 0), CASE WHEN NEW.status IN ('completed', 'busy', 'no-answer', 'failed') THEN NEW.status ELSE '' END, 1)
+      ON CONFLICT (user_id, day, type, assistant_id, campaign_id, status) DO UPDATE SET n = n + 1;
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER calls_removed AFTER DELETE ON calls BEGIN
-  UPDATE call_counts SET n = n - 1 WHERE user_id = OLD.user_id AND day = OLD.created_at / 86400000000;
+  UPDATE call_counts SET n = n - 1 WHERE user_id = OLD.user_id AND day = OLD.created_at / 86400000000 AND type = OLD.type
+      AND assistant_id = OLD.assistant_id AND campaign_id = COALESCE(OLD.campaign_id, 0) AND status = CASE WHEN OLD.status IN ('completed', 'busy', 'no-answer', 'failed') THEN OLD.status ELSE '' END;
 END;
 {{- end}}
 -- +goose StatementEnd

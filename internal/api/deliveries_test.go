@@ -171,7 +171,7 @@ func TestPromiseA1DeliveriesOfOthers(t *testing.T) {
 
 func TestPromiseA5WebhookSecretContract(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		s := newService(t, db)
+		s := newService(t, db, func(c *api.Config) { c.NewSecret = egress.NewSecret })
 		first := s.want(200, "GET", "/user/webhooks/secret", "")
 		require.Regexp(t, `^\{"created_at":"20[^"]+Z","previous_secret":null,"previous_secret_expires_at":null,"secret":"whsec_[A-Za-z0-9+/]{43}="\}$`, first.body)
 		require.Equal(t, first.body, s.want(200, "GET", "/user/webhooks/secret", "").body)

@@ -74,8 +74,9 @@ func (b *benchWebhooksCmd) Run(ctx context.Context, c console) error {
 }
 
 // bareHooksDo tells a reader what Parley is held against.
-const bareHooksDo = `Parley's side makes a call and its message in the database, delivers it by its queue, and writes down each try and
-answer; a round ends when every message is written down as delivered. The bare side signs the same bodies and posts them
+const bareHooksDo = `Parley's side begins when the ends of as many calls are committed with their messages. It takes each from its queue, writes
+the try down, signs and posts it, and writes the answer down, on the message and in the call's record and timeline; a
+round ends when every message is written down as delivered. The bare side signs the same bodies and posts them
 from as many goroutines as Parley has workers, and keeps nothing. PICK-UP is from the commit of a message to its arrival,
 at a steady rate.`
 
@@ -94,11 +95,10 @@ func (b *benchWebhooksCmd) measure(ctx context.Context, kind benchDatabase, p pr
 			runtime.GC()
 			if (turn+round)%2 == 0 {
 				p.stepf("delivering, round %d of %d", round+1, b.Rounds)
-				began := time.Now()
-				if err := s.feed(ctx, b.Messages, feedBatch, 0); err != nil {
+				if err := s.feed(ctx, b.Messages, b.Messages, 0); err != nil {
 					return nil, err
 				}
-				found.a.rates = append(found.a.rates, float64(b.Messages)/time.Since(began).Seconds())
+				found.a.rates = append(found.a.rates, float64(b.Messages)/time.Since(s.fed).Seconds())
 				continue
 			}
 			p.stepf("posting, round %d of %d", round+1, b.Rounds)
@@ -119,13 +119,8 @@ func (b *benchWebhooksCmd) measure(ctx context.Context, kind benchDatabase, p pr
 	return found, nil
 }
 
-const (
-	// feedBatch is how many calls end in one transaction while deliveries are counted:
-	// what makes the messages must not be what is measured.
-	feedBatch = 200
-	// bareWorkers is how many deliveries Parley has under way at most.
-	bareWorkers = 100
-)
+// bareWorkers is how many deliveries Parley has under way at most.
+const bareWorkers = 100
 
 // hookSite is a whole Parley with its own fresh database, and receivers.
 type hookSite struct {
@@ -135,6 +130,7 @@ type hookSite struct {
 	inbox      *inbox
 	assistants []*parley.Assistant  // one for each receiver
 	made       map[string]time.Time // when a message was committed
+	fed        time.Time            // when the last one was
 }
 
 // inbox is the receivers: they keep when each message came first.
@@ -276,8 +272,9 @@ func (s *hookSite) feed(ctx context.Context, messages, batch int, every time.Dur
 		if err != nil {
 			return err
 		}
+		s.fed = time.Now()
 		if every > 0 {
-			if err := s.note(ctx, ids[0], time.Now()); err != nil {
+			if err := s.note(ctx, ids[0], s.fed); err != nil {
 				return err
 			}
 		}

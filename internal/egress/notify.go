@@ -28,11 +28,12 @@ type Notifier struct {
 
 	queue     *jobs.Queue
 	receivers *Receivers
+	patient   chan struct{} // who waits for room
 }
 
 // Start gives the notifier the queue that its deliveries come by.
 func (n *Notifier) Start(queue *jobs.Queue) {
-	n.queue, n.receivers = queue, NewReceivers()
+	n.queue, n.receivers, n.patient = queue, NewReceivers(), make(chan struct{}, mostPatient)
 	if n.Schedule == nil {
 		n.Schedule = func(try int, a Attempt, now time.Time) (time.Time, bool) {
 			return Next(try, a, now, 2*rand.Float64()-1)
@@ -125,7 +126,7 @@ func (n *Notifier) Deliver(ctx context.Context, id parley.ID) error {
 	if wait := time.Until(due(d)); wait > 0 {
 		return jobs.Later(wait)
 	}
-	done, wait := n.receivers.Admit(receiverOf(d))
+	done, wait := n.admit(ctx, receiverOf(d))
 	if done == nil {
 		return jobs.Later(wait)
 	}
@@ -144,6 +145,41 @@ func (n *Notifier) Deliver(ctx context.Context, id parley.ID) error {
 	}
 	// What was delivered is written down even now: it need not be sent again.
 	return n.written(context.WithoutCancel(ctx), d, attempt)
+}
+
+const (
+	// mostPatient is how many deliveries may wait for room: half of the workers are left
+	// for other receivers.
+	mostPatient = 50
+	// patientFor is how long they wait, and lookEvery how often they look.
+	patientFor = 200 * time.Millisecond
+	lookEvery  = 10 * time.Millisecond
+)
+
+// admit asks to send to a receiver. One that keeps up has room again in a moment: to wait
+// for it is cheaper than the way back to the queue.
+func (n *Notifier) admit(ctx context.Context, receiver string) (done func(Attempt), wait time.Duration) {
+	done, wait = n.receivers.Admit(receiver)
+	if done != nil {
+		return done, wait
+	}
+	select {
+	case n.patient <- struct{}{}:
+		defer func() { <-n.patient }()
+	default:
+		return nil, wait
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for end := time.Now().Add(patientFor); done == nil && wait <= leastWait && time.Now().Before(end); {
+		select {
+		case <-look.C:
+			done, wait = n.receivers.Admit(receiver)
+		case <-ctx.Done():
+			return nil, wait
+		}
+	}
+	return done, wait
 }
 
 func due(d *parley.Delivery) time.Time {

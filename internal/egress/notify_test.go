@@ -101,7 +101,7 @@ func (o *office) deliveries() []parley.Delivery {
 			}
 		}
 		return err == nil
-	}, 2*time.Minute, 20*time.Millisecond)
+	}, 5*time.Minute, 20*time.Millisecond)
 	return all
 }
 

@@ -121,6 +121,7 @@ func TestPromiseL1WebhookSecretsAreSealed(t *testing.T) {
 				require.False(t, bytes.Contains(raw, []byte("canary")))
 				all = append(all, raw)
 			}
+			require.NoError(t, rows.Err())
 			return all
 		}
 		before := stored()
@@ -180,9 +181,9 @@ func TestDeliveriesRoundTrip(t *testing.T) {
 		got, err := tenant.Delivery(ctx, d.ID)
 		require.NoError(t, err)
 		require.Equal(t, d, got)
-		any, err := db.System().Delivery(ctx, d.ID)
+		got, err = db.System().Delivery(ctx, d.ID)
 		require.NoError(t, err)
-		require.Equal(t, d, any)
+		require.Equal(t, d, got)
 
 		ids := func(f store.DeliveryFilter, limit, offset, total int) (ids []parley.ID) {
 			page, n, err := tenant.Deliveries(ctx, f, limit, offset)

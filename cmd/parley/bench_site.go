@@ -49,7 +49,7 @@ func openSite(ctx context.Context, kind benchDatabase, rows int, p progress) (s 
 	if s.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
 		return s, err
 	}
-	config := &Config{HTTP: "127.0.0.1:0", Data: s.dir, Token: s.token, Log: "error", StopTimeoutSec: 20, Telephony: Telephony{RTPPorts: "16384-32767", Simulator: true, MaxCalls: 1000}}
+	config := benchConfig(s.dir, s.token)
 	if err = config.Telephony.validate(); err != nil {
 		return s, err
 	}
@@ -70,6 +70,11 @@ func openSite(ctx context.Context, kind benchDatabase, rows int, p progress) (s 
 	}
 	s.bare, err = startBare(ctx, s.server.db, config.keyFile())
 	return s, err
+}
+
+// benchConfig is the product as it is served, but for its rate limits.
+func benchConfig(dir, token string) *Config {
+	return &Config{HTTP: "127.0.0.1:0", Data: dir, Token: token, Log: "error", StopTimeoutSec: 20, Telephony: Telephony{RTPPorts: "16384-32767", Simulator: true, MaxCalls: 1000}}
 }
 
 // close stops the servers and removes what the site kept.

@@ -48,6 +48,7 @@ type server struct {
 	exchange *exchange
 	dialer   *dialer.Dialer
 	door     *egress.Client
+	notifier *egress.Notifier
 
 	providers *provider.Registry
 	asking    context.CancelFunc // ends the refreshing of the catalogue
@@ -95,17 +96,17 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 		return err
 	}
 	s.door = egress.New(egress.Config{Allowed: s.config.allowed, Version: version, Log: s.log})
-	notifier := &egress.Notifier{DB: s.db, Client: s.door, Log: s.log, Recording: func(c *parley.Call) *string {
+	s.notifier = &egress.Notifier{DB: s.db, Client: s.door, Log: s.log, Recording: func(c *parley.Call) *string {
 		return api.RecordingLink(s.db.Keys(), s.address(), c, time.Now())
 	}}
 	s.dialer = &dialer.Dialer{DB: s.db, Log: s.log, Caps: s.config.dialerCaps(), Account: s.config.caps(), Carriers: s.config.carriers()}
 	s.exchange, err = newExchange(s.config, s.db, s.log, switchboard.Config{
-		Metrics: s.registry, Equip: equipment(s.db, s.providers), Tool: s.door.Tool, Greet: notifier.Incoming, Recheck: s.dialer.Recheck,
+		Metrics: s.registry, Equip: equipment(s.db, s.providers), Tool: s.door.Tool, Greet: s.notifier.Incoming, Recheck: s.dialer.Recheck,
 		Concluded: func(ctx context.Context, tx *store.System, c *parley.Call, a *parley.Assistant) error {
 			if err := s.dialer.Concluded(ctx, tx, c); err != nil {
 				return err
 			}
-			return notifier.Concluded(ctx, tx, c, a)
+			return s.notifier.Concluded(ctx, tx, c, a)
 		},
 	})
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	}
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
-		Dial: board.Dial, Finish: board.Finish, Deliver: notifier.Deliver, Conclude: board.Bury,
+		Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
 		DialDied: board.DialDied, FinishDied: board.FinishDied,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 	})
@@ -121,7 +122,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 		return err
 	}
 	s.dialer.Queue = s.queue
-	notifier.Start(s.queue)
+	s.notifier.Start(s.queue)
 	board.Start(s.queue)
 	if err := s.exchange.connect(ctx); err != nil {
 		return err

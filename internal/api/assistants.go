@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"parley"
 	"parley/internal/store"
@@ -59,11 +60,13 @@ func createAssistant(ctx context.Context, rq *request) (*reply, error) {
 
 func updateAssistant(ctx context.Context, rq *request) (*reply, error) {
 	var a *parley.Assistant
+	var webhooks bool
 	err := rq.tenant.Tx(ctx, func(t *store.Tenant) (err error) {
 		if a, err = t.Assistant(ctx, rq.id()); err != nil {
 			return err
 		}
 		sent, errs := a.Update(rq.input)
+		webhooks = sent["is_webhook_active"] || sent["webhook_url"] || sent["inbound_webhook_url"]
 		if err := rq.lookUp(ctx, t, a, sent, &errs); err != nil {
 			return err
 		}
@@ -72,7 +75,7 @@ func updateAssistant(ctx context.Context, rq *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.IsWebhookActive {
+	if webhooks {
 		err = rq.awaitQuiet(ctx, a)
 	}
 	return done(http.StatusOK, "Assistant updated successfully", summary(a)), err
@@ -97,7 +100,11 @@ func getAssistant(ctx context.Context, rq *request) (*reply, error) {
 }
 
 func deleteAssistant(ctx context.Context, rq *request) (*reply, error) {
-	return done(http.StatusOK, "Assistant deleted successfully", nil), rq.tenant.DeleteAssistant(ctx, rq.id())
+	if err := rq.tenant.DeleteAssistant(ctx, rq.id()); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	return done(http.StatusOK, "Assistant deleted successfully", nil), rq.awaitQuiet(ctx, &parley.Assistant{ID: rq.id(), DeletedAt: &now})
 }
 
 // assistantList is the query of a list of assistants.

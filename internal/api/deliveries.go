@@ -143,7 +143,7 @@ func (rq *request) awaitQuiet(ctx context.Context, a *parley.Assistant) error {
 		for a.WebhookFor(kind) == "" {
 			n, err := rq.tenant.Sending(ctx, a.ID, kind)
 			if ctx.Err() != nil {
-				return nil //nolint:nilerr // it is off; who is still on the way had begun before
+				return nil // it is off; who is still on the way had begun before
 			}
 			if err != nil {
 				return err

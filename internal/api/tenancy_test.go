@@ -18,28 +18,30 @@ import (
 // idIn says which resource's id stands in a path. A route with an id that is
 // missing here fails the test: nobody adds one without saying whose it is.
 var idIn = map[string]string{
-	"/user/api-keys/{id}":                 "api key",
-	"/user/tools/{id}":                    "tool",
-	"/user/tools/{id}/test":               "tool",
-	"/user/assistant/{id}":                "assistant",
-	"/user/phone-numbers/{id}":            "phone number",
-	"/user/phone-numbers/sip-trunks/{id}": "trunk",
-	"/user/campaigns/{id}":                "campaign",
-	"/user/campaign/{id}":                 "campaign",
-	"/user/campaigns/{id}/preview":        "campaign",
-	"/user/campaigns/{id}/leads/import":   "campaign",
-	"/user/leads/{id}":                    "lead",
-	"/leads/{id}":                         "lead",
-	"/user/calls/{id}":                    "call",
-	"/user/calls/{id}/hangup":             "call",
-	"/user/calls/{id}/events":             "call",
+	"/user/api-keys/{id}":                   "api key",
+	"/user/tools/{id}":                      "tool",
+	"/user/tools/{id}/test":                 "tool",
+	"/user/assistant/{id}":                  "assistant",
+	"/user/phone-numbers/{id}":              "phone number",
+	"/user/phone-numbers/sip-trunks/{id}":   "trunk",
+	"/user/campaigns/{id}":                  "campaign",
+	"/user/campaign/{id}":                   "campaign",
+	"/user/campaigns/{id}/preview":          "campaign",
+	"/user/campaigns/{id}/leads/import":     "campaign",
+	"/user/leads/{id}":                      "lead",
+	"/leads/{id}":                           "lead",
+	"/user/calls/{id}":                      "call",
+	"/user/calls/{id}/hangup":               "call",
+	"/user/calls/{id}/events":               "call",
+	"/user/webhooks/deliveries/{id}":        "delivery",
+	"/user/webhooks/deliveries/{id}/replay": "delivery",
 }
 
 // idFields says which resource's id stands in a field of a body or query.
 var idFields = map[string]string{
 	"assistant_id": "assistant", "tool_ids": "tool", "phone_number_id": "phone number", "voice_id": "voice", "sip_trunk_id": "trunk",
 	"language_id": "everybody's", "llm_model_id": "everybody's", "knowledgebase_id": "nobody's yet", "tools": "tool",
-	"campaign_id": "campaign", "phone_number_ids": "phone number",
+	"campaign_id": "campaign", "phone_number_ids": "phone number", "call_id": "call",
 }
 
 // possessions is one of each of the victim's resources.
@@ -70,6 +72,9 @@ func possessions(t testing.TB, s *service) map[string]parley.ID {
 	s.want(200, "POST", "/user/do-not-call", `{"phone_number":"+12025550108"}`)
 	made := s.want(200, "POST", "/user/make_call", fmt.Sprintf(`{"phone_number":"+12025550100","assistant_id":%d}`, own["assistant"])).object(t)
 	own["call"] = parley.ID(made["call_id"].(float64))
+	told := &parley.Delivery{UserID: user.ID, CallID: own["call"], AssistantID: own["assistant"], Kind: parley.PostCallWebhook, Event: parley.EventCompleted, URL: "https://x.example", Body: "{}"}
+	require.NoError(t, s.db.System().AddDelivery(t.Context(), told))
+	own["delivery"] = told.ID
 	return own
 }
 

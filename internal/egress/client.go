@@ -75,7 +75,7 @@ func newClient(config Config, reach time.Duration, resolver *net.Resolver) *Clie
 			TLSHandshakeTimeout:    reach,
 			MaxResponseHeaderBytes: 64 << 10,
 			MaxIdleConns:           256,
-			MaxIdleConnsPerHost:    8,
+			MaxIdleConnsPerHost:    mostRoom,
 			IdleConnTimeout:        30 * time.Second,
 		},
 	}

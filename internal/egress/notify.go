@@ -22,14 +22,23 @@ type Notifier struct {
 	Log    *slog.Logger
 	// Recording is a link to a call's recording, nil without one.
 	Recording func(*parley.Call) *string
+	// Schedule says when a message is tried again after its failed try of this number, or
+	// that it is dead; nil for the documented one.
+	Schedule func(try int, a Attempt, now time.Time) (at time.Time, dead bool)
 
 	queue     *jobs.Queue
 	receivers *Receivers
+	patient   chan struct{} // who waits for room
 }
 
 // Start gives the notifier the queue that its deliveries come by.
 func (n *Notifier) Start(queue *jobs.Queue) {
-	n.queue, n.receivers = queue, NewReceivers()
+	n.queue, n.receivers, n.patient = queue, NewReceivers(), make(chan struct{}, mostPatient)
+	if n.Schedule == nil {
+		n.Schedule = func(try int, a Attempt, now time.Time) (time.Time, bool) {
+			return Next(try, a, now, 2*rand.Float64()-1)
+		}
+	}
 }
 
 // Concluded has the end of a call told to those who want to know, in the transaction
@@ -117,7 +126,7 @@ func (n *Notifier) Deliver(ctx context.Context, id parley.ID) error {
 	if wait := time.Until(due(d)); wait > 0 {
 		return jobs.Later(wait)
 	}
-	done, wait := n.receivers.Admit(receiverOf(d))
+	done, wait := n.admit(ctx, receiverOf(d))
 	if done == nil {
 		return jobs.Later(wait)
 	}
@@ -131,10 +140,46 @@ func (n *Notifier) Deliver(ctx context.Context, id parley.ID) error {
 		return err
 	}
 	attempt = n.Client.Deliver(ctx, Delivery{ID: d.MessageID, URL: d.URL, Body: []byte(d.Body), Secrets: secrets})
-	if ctx.Err() != nil {
+	if !attempt.Delivered() && ctx.Err() != nil {
 		return ctx.Err() // the node stops: the try does not count
 	}
-	return n.written(ctx, d, attempt)
+	// What was delivered is written down even now: it need not be sent again.
+	return n.written(context.WithoutCancel(ctx), d, attempt)
+}
+
+const (
+	// mostPatient is how many deliveries may wait for room: half of the workers are left
+	// for other receivers.
+	mostPatient = 50
+	// patientFor is how long they wait, and lookEvery how often they look.
+	patientFor = 200 * time.Millisecond
+	lookEvery  = 10 * time.Millisecond
+)
+
+// admit asks to send to a receiver. One that keeps up has room again in a moment: to wait
+// for it is cheaper than the way back to the queue.
+func (n *Notifier) admit(ctx context.Context, receiver string) (done func(Attempt), wait time.Duration) {
+	done, wait = n.receivers.Admit(receiver)
+	if done != nil {
+		return done, wait
+	}
+	select {
+	case n.patient <- struct{}{}:
+		defer func() { <-n.patient }()
+	default:
+		return nil, wait
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for end := time.Now().Add(patientFor); done == nil && wait <= leastWait && time.Now().Before(end); {
+		select {
+		case <-look.C:
+			done, wait = n.receivers.Admit(receiver)
+		case <-ctx.Done():
+			return nil, wait
+		}
+	}
+	return done, wait
 }
 
 func due(d *parley.Delivery) time.Time {
@@ -212,7 +257,7 @@ func (n *Notifier) written(ctx context.Context, d *parley.Delivery, a Attempt) e
 
 // failed decides what follows a try that failed: another, or none any more.
 func (n *Notifier) failed(ctx context.Context, tx *store.System, d *parley.Delivery, a Attempt, now time.Time) (later, err error) {
-	next, dead := Next(d.Attempts, a, now, 2*rand.Float64()-1)
+	next, dead := n.Schedule(d.Attempts, a, now)
 	if !dead {
 		d.Status, d.NextAt = parley.DeliveryPending, &next
 		return jobs.Later(next.Sub(now)), nil

@@ -3,6 +3,8 @@ package egress
 import (
 	"sync"
 	"time"
+
+	"parley"
 )
 
 // Receivers keeps one receiver from taking what belongs to all: a receiver has so many
@@ -79,6 +81,10 @@ func (r *Receivers) done(name string, x *receiver, a Attempt) {
 	x.onTheWay--
 	x.moved = now
 	switch {
+	case a.Failure != nil && a.Failure.Kind == parley.Cancelled: // it says nothing of the receiver
+		if x.onTheWay == 0 && x.room >= firstRoom && x.strain == 0 {
+			delete(r.all, name)
+		}
 	case a.Delivered():
 		x.room = min(x.room+1, mostRoom)
 		x.strain = 0

@@ -21,9 +21,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"parley"
+	"parley/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(storetest.M{M: m}) }
 
 // trials is how often a random test tries: the promise's figure with make promises.
 func trials(short, full int) int {

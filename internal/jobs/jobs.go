@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -236,7 +237,9 @@ func (q *Queue) Finish(ctx context.Context, tx *store.System, call parley.ID) er
 
 // Deliver has a webhook delivery attempted at a time, once the transaction commits.
 func (q *Queue) Deliver(ctx context.Context, tx *store.System, delivery parley.ID, at time.Time) error {
-	o := river.InsertOpts{Queue: deliverQueue, MaxAttempts: attempts}
+	// What a receiver answers is no failure of the job. What is, a database that is away,
+	// say, must not lose a message, however long it lasts.
+	o := river.InsertOpts{Queue: deliverQueue, MaxAttempts: math.MaxInt16}
 	if at.After(time.Now()) { // what has a time waits for River's scheduler, which looks every few seconds
 		o.ScheduledAt = at
 	}

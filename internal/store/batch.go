@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -21,16 +22,26 @@ type share struct {
 	done chan error
 }
 
+// run keeps a worker's panic its own: it must not stop the one who works for all.
+func (p *share) run(tx *System) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("store: a part of a batch panicked: %v", v)
+		}
+	}()
+	return p.fn(tx)
+}
+
 // mostShares bounds a transaction, so that none waits long behind it.
 const mostShares = 200
 
 // Batch runs fn in a transaction that it may share with others. It must be short and
 // change only rows of its own; it may run twice.
 func (s *System) Batch(ctx context.Context, fn func(*System) error) error {
-	if s.tx != nil || s.db.postgres { // PostgreSQL commits many at once by itself
-		return s.Tx(ctx, fn)
-	}
 	mine := &share{fn: fn, done: make(chan error, 1)}
+	if s.tx != nil || s.db.postgres { // PostgreSQL commits many at once by itself
+		return s.Tx(ctx, mine.run)
+	}
 	b := &s.db.batch
 	b.mu.Lock()
 	b.waiting = append(b.waiting, mine)
@@ -68,7 +79,7 @@ var errShare = errors.New("store: a part of a batch failed")
 func (s *System) runShares(ctx context.Context, shares []*share) {
 	err := s.Tx(ctx, func(tx *System) error {
 		for _, part := range shares {
-			if part.fn(tx) != nil {
+			if part.run(tx) != nil {
 				return errShare
 			}
 		}
@@ -76,7 +87,7 @@ func (s *System) runShares(ctx context.Context, shares []*share) {
 	})
 	for _, part := range shares {
 		if err != nil {
-			part.done <- s.Tx(ctx, part.fn)
+			part.done <- s.Tx(ctx, part.run)
 		} else {
 			part.done <- nil
 		}

@@ -74,11 +74,9 @@ func (db *DB) openSQLite(o Options) error {
 	// synchronous=FULL: an acknowledged write survives a loss of power too.
 	const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_pragma=foreign_keys(1)&_pragma=temp_store(memory)"
 	path := "file:" + (&url.URL{Path: filepath.Join(o.Dir, FileName)}).EscapedPath() + pragmas
-	var err error
-	if db.write, err = sql.Open("sqlite", path+"&_txlock=immediate"); err != nil {
-		return err
-	}
+	db.write = sql.OpenDB(keeping{path + "&_txlock=immediate"})
 	db.write.SetMaxOpenConns(1)
+	var err error
 	if db.read, err = sql.Open("sqlite", path+"&_pragma=query_only(1)"); err != nil {
 		return err
 	}

@@ -22,10 +22,16 @@ import (
 
 // Main runs a package's tests and then stops the cluster, if one was started.
 // A package that uses this one calls it from TestMain.
-func Main(m *testing.M) {
-	code := m.Run()
+func Main(m *testing.M) { os.Exit(M{m}.Run()) }
+
+// M is a package's tests with the stop of the cluster, for who looks at what they leave.
+type M struct{ *testing.M }
+
+// Run runs the tests and then stops the cluster, if one was started.
+func (m M) Run() int {
+	code := m.M.Run()
 	Stop()
-	os.Exit(code)
+	return code
 }
 
 // Stop stops the cluster, for a TestMain that has more to do after its tests.

@@ -14,7 +14,8 @@ import (
 )
 
 type benchCmd struct {
-	API benchAPICmd `cmd:"" name:"api" help:"Measure the API on this machine beside a bare HTTP handler that runs the same SQL."`
+	API      benchAPICmd      `cmd:"" name:"api" help:"Measure the API on this machine beside a bare HTTP handler that runs the same SQL."`
+	Campaign benchCampaignCmd `cmd:"" help:"Measure campaigns on this machine: import, the dialer's tick in short and long lists, and calls begun."`
 }
 
 type benchAPICmd struct {
@@ -36,11 +37,17 @@ func (b *benchAPICmd) Validate() error {
 		return errors.New("--duration must be between 1ms and 1m")
 	case b.Rows < shortList || b.Rows > 1_000_000:
 		return fmt.Errorf("--rows must be between %d and 1000000", shortList)
-	case b.Postgres == "":
+	}
+	return onThisMachine(b.Postgres)
+}
+
+// onThisMachine refuses a PostgreSQL that is somewhere else; none at all is fine.
+func onThisMachine(postgres string) error {
+	if postgres == "" {
 		return nil
 	}
-	config, err := pgx.ParseConfig(b.Postgres)
-	if u, parseErr := url.Parse(b.Postgres); err != nil || parseErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+	config, err := pgx.ParseConfig(postgres)
+	if u, parseErr := url.Parse(postgres); err != nil || parseErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		// pgx's own error repeats the URL's password in some forms.
 		return errors.New("--postgres must be a PostgreSQL address, postgres://user:password@127.0.0.1:5432/name")
 	}
@@ -53,7 +60,7 @@ func (b *benchAPICmd) Validate() error {
 // Run measures every database it was given and prints what it found.
 func (b *benchAPICmd) Run(ctx context.Context, c console) error {
 	measured := []*findings{}
-	for _, kind := range b.databases() {
+	for _, kind := range benchDatabases(b.Postgres) {
 		found, err := b.measure(ctx, kind, progress{c.err, kind.name})
 		fmt.Fprintln(c.err)
 		if ctx.Err() != nil {
@@ -70,10 +77,10 @@ func (b *benchAPICmd) Run(ctx context.Context, c console) error {
 // benchDatabase is a kind of database to measure; its address is empty for SQLite.
 type benchDatabase struct{ name, address string }
 
-func (b *benchAPICmd) databases() []benchDatabase {
+func benchDatabases(postgres string) []benchDatabase {
 	kinds := []benchDatabase{{name: "SQLite"}}
-	if b.Postgres != "" {
-		kinds = append(kinds, benchDatabase{"PostgreSQL", b.Postgres})
+	if postgres != "" {
+		kinds = append(kinds, benchDatabase{"PostgreSQL", postgres})
 	}
 	return kinds
 }

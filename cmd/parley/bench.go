@@ -18,6 +18,7 @@ type benchCmd struct {
 	Calls    benchCallsCmd    `cmd:"" help:"Measure how many calls at once this machine holds: whole conversations, and media only beside them."`
 	People   benchPeopleCmd   `cmd:"" hidden:"" help:"The other end of the calls of bench calls."`
 	Webhooks benchWebhooksCmd `cmd:"" help:"Measure webhook deliveries on this machine beside a bare loop of signed posts."`
+	Campaign benchCampaignCmd `cmd:"" help:"Measure campaigns on this machine: import, the dialer's tick in short and long lists, and calls begun."`
 }
 
 type benchAPICmd struct {
@@ -40,16 +41,16 @@ func (b *benchAPICmd) Validate() error {
 	case b.Rows < shortList || b.Rows > 1_000_000:
 		return fmt.Errorf("--rows must be between %d and 1000000", shortList)
 	}
-	return validateBenchPostgres(b.Postgres)
+	return onThisMachine(b.Postgres)
 }
 
-// validateBenchPostgres keeps the load on this machine; none is fine.
-func validateBenchPostgres(address string) error {
-	if address == "" {
+// onThisMachine refuses a PostgreSQL that is somewhere else; none at all is fine.
+func onThisMachine(postgres string) error {
+	if postgres == "" {
 		return nil
 	}
-	config, err := pgx.ParseConfig(address)
-	if u, parseErr := url.Parse(address); err != nil || parseErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+	config, err := pgx.ParseConfig(postgres)
+	if u, parseErr := url.Parse(postgres); err != nil || parseErr != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		// pgx's own error repeats the URL's password in some forms.
 		return errors.New("--postgres must be a PostgreSQL address, postgres://user:password@127.0.0.1:5432/name")
 	}

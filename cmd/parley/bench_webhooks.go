@@ -39,7 +39,7 @@ func (b *benchWebhooksCmd) Validate() error {
 	case b.Rate < 1 || b.Rate > 10_000:
 		return errors.New("--rate must be between 1 and 10000")
 	}
-	return validateBenchPostgres(b.Postgres)
+	return onThisMachine(b.Postgres)
 }
 
 // hookFindings is what was measured on one database.

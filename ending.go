@@ -63,6 +63,7 @@ const (
 	EndDoNotCall    EndReason = "do_not_call"
 	EndWindow       EndReason = "outside_calling_hours"
 	EndCampaign     EndReason = "campaign_stopped"
+	EndLead         EndReason = "lead_changed" // ended or edited before its call was dialled
 	EndNoAssistant  EndReason = "assistant_unavailable"
 	EndNoTrunk      EndReason = "no_trunk"
 	EndNoCapacity   EndReason = "no_capacity"
@@ -77,7 +78,7 @@ var faults = map[EndReason]Fault{
 	EndNotAnswered: FaultCallee, EndBusy: FaultCallee, EndDeclined: FaultCallee, EndNoSuchNumber: FaultCallee, EndUnavailable: FaultCallee,
 	EndCarrier: FaultCarrier, EndUnreachable: FaultCarrier, EndUnauthorized: FaultUs, EndForbidden: FaultCarrier, EndRejected: FaultUs,
 	EndUncertain: FaultCarrier, EndTrunkFull: FaultPolicy, EndNoMedia: FaultCarrier, EndCallerLeft: FaultCallee,
-	EndBlocked: FaultPolicy, EndDoNotCall: FaultPolicy, EndWindow: FaultPolicy, EndCampaign: FaultPolicy, EndNoAssistant: FaultPolicy, EndNoTrunk: FaultPolicy,
+	EndBlocked: FaultPolicy, EndDoNotCall: FaultPolicy, EndWindow: FaultPolicy, EndCampaign: FaultPolicy, EndLead: FaultPolicy, EndNoAssistant: FaultPolicy, EndNoTrunk: FaultPolicy,
 	EndNoCapacity: FaultUs, EndInternal: FaultUs,
 }
 

@@ -2,6 +2,7 @@ package dialer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,10 +10,21 @@ import (
 	"parley/internal/store"
 )
 
+// errFull is the error of a claim whose account may begin no call now.
+var errFull = errors.New("dialer: the account may begin no call now")
+
 // place claims the calls of a plan, each in a transaction of its own.
 func (d *Dialer) place(ctx context.Context, plan *Plan) error {
+	full := map[parley.ID]bool{}
 	for i := range plan.Calls {
-		if err := d.claim(ctx, &plan.Calls[i]); err != nil {
+		call := &plan.Calls[i]
+		if full[call.UserID] {
+			continue
+		}
+		err := d.claim(ctx, call)
+		if errors.Is(err, errFull) {
+			full[call.UserID] = true
+		} else if err != nil {
 			return err
 		}
 	}
@@ -23,6 +35,9 @@ func (d *Dialer) place(ctx context.Context, plan *Plan) error {
 // are counted exactly and none is placed once a stop has been answered; everything else
 // that the plan assumed is asked again. A call that may not be made any more is left to
 // the next plan.
+//
+// Locks are taken in the order of all who take several: the campaign, the do-not-call list,
+// the account, the lead.
 func (d *Dialer) claim(ctx context.Context, call *Call) error {
 	err := d.DB.Tenant(call.UserID).Tx(ctx, func(t *store.Tenant) error {
 		c, err := t.Campaign(ctx, call.CampaignID)
@@ -40,15 +55,14 @@ func (d *Dialer) claim(ctx context.Context, call *Call) error {
 		if line, err = d.lineOf(ctx, t, call, line); err != nil {
 			return err
 		}
-		load, err := t.Load(ctx, time.Now())
-		if err != nil || d.Account.Admit(load) != nil {
-			return err
-		}
-		lead, err := t.Lead(ctx, call.LeadID)
+		listed, err := t.DoNotCall(ctx, call.Number)
 		if err != nil {
 			return err
 		}
-		listed, err := t.DoNotCall(ctx, call.Number)
+		if free, err := d.free(ctx, t, call.Number); err != nil || !free {
+			return err
+		}
+		lead, err := t.Lead(ctx, call.LeadID)
 		if err != nil || Recheck(time.Now(), c, lead, *call, d.sleeps(call, line), listed[call.Number]) != "" {
 			return err
 		}
@@ -75,6 +89,20 @@ func (d *Dialer) claim(ctx context.Context, call *Call) error {
 		return nil
 	}
 	return err
+}
+
+// free says whether the account may begin a call, and one to this number.
+func (d *Dialer) free(ctx context.Context, t *store.Tenant, number string) (bool, error) {
+	now := time.Now()
+	load, err := t.Load(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	if d.Account.Admit(load) != nil {
+		return false, errFull
+	}
+	up, made, err := t.NumberLoad(ctx, number, now.Add(-d.Caps.NumberPeriod))
+	return up == 0 && (d.Caps.NumberAttempts <= 0 || made < d.Caps.NumberAttempts), err
 }
 
 // lineOf is the line that the plan chose; without one it is the assistant's own.
@@ -126,12 +154,15 @@ func (d *Dialer) Recheck(ctx context.Context, tx *store.System, c *parley.Call) 
 	}
 	lead, err := t.Lead(ctx, *c.LeadID)
 	if parley.ErrorCode(err) == parley.NotFound {
-		return parley.EndCampaign, nil
+		return parley.EndLead, nil
 	}
 	if err != nil {
 		return "", err
 	}
 	call := Call{LeadID: lead.ID, Contact: c.LeadContact, Attempt: c.LeadAttempt, Number: c.CustomerNumber}
+	if reason := withdrawn(lead, &call); reason != "" {
+		return reason, nil
+	}
 	asleep := d.Caps.CalleeHours && c.Carrier != parley.CarrierSimulated
 	switch Recheck(time.Now(), campaign, lead, call, asleep, false) { // the list is asked for every call
 	case "":
@@ -143,22 +174,58 @@ func (d *Dialer) Recheck(ctx context.Context, tx *store.System, c *parley.Call) 
 	}
 }
 
+// withdrawn says why a call that was claimed for a lead is not the lead's any more: it was
+// ended or edited while the call waited for its turn.
+func withdrawn(lead *parley.Lead, call *Call) parley.EndReason {
+	switch {
+	case lead.Status == parley.LeadBlacklisted:
+		return parley.EndDoNotCall
+	case lead.Status != parley.LeadProcessing, lead.Attempts != call.Attempt,
+		call.Contact >= lead.Contacts(), lead.Number(call.Contact) != call.Number:
+		return parley.EndLead
+	default:
+		return ""
+	}
+}
+
 // Concluded moves a lead on when a call to it is over, in the transaction that ended it.
 func (d *Dialer) Concluded(ctx context.Context, tx *store.System, c *parley.Call) error {
-	lead, campaign, err := tx.LeadOf(ctx, c)
-	if err != nil || lead == nil || campaign == nil {
+	campaign, err := tx.CampaignOf(ctx, c)
+	if err != nil || campaign == nil || c.LeadID == nil {
 		return err
 	}
+	// Before the lead is locked: whoever claims leads holds the campaign and waits for them.
+	if err := d.trip(ctx, tx, campaign, c); err != nil {
+		return err
+	}
+	lead, err := tx.Tenant(c.UserID).Lead(ctx, *c.LeadID)
+	if err != nil || lead.Attempts != c.LeadAttempt && !c.OptedOut {
+		return goneIsFine(err) // deleted, or put back in the queue: the call is not its attempt any more
+	}
 	var after parley.Lead
-	if c.DialedAt == nil && !c.OptedOut {
+	if unused(campaign, c) {
 		after = Unclaim(*lead, c.LeadContact, c.LeadAttempt)
 	} else {
 		after = Outcome(campaign, *lead, result(c))
 	}
-	if err := tx.Tenant(c.UserID).SaveProgress(ctx, &after); err != nil {
-		return err
+	return tx.Tenant(c.UserID).SaveProgress(ctx, &after)
+}
+
+// unused says whether a call leaves its lead the attempt: one that was never dialled. But
+// one that was refused for its number, or because its owner hung up, would be refused
+// again or is not wanted: it counts.
+func unused(campaign *parley.Campaign, c *parley.Call) bool {
+	if c.DialedAt != nil || c.OptedOut {
+		return false
 	}
-	return d.trip(ctx, tx, campaign, c)
+	switch *c.EndReason {
+	case parley.EndBlocked:
+		return false
+	case parley.EndHangup:
+		return campaign.Status != parley.CampaignInProgress // stopped with its calls
+	default:
+		return true
+	}
 }
 
 // result is a call as the retry rules see it.
@@ -180,8 +247,8 @@ func (d *Dialer) trip(ctx context.Context, tx *store.System, campaign *parley.Ca
 	if c.Status != parley.CallFailed || campaign.Status != parley.CampaignInProgress {
 		return nil
 	}
-	failures, ended, err := tx.CarrierFailures(ctx, campaign, breakerCalls)
-	if err != nil || ended < breakerCalls || failures < breakerCalls {
+	failures, err := tx.CarrierFailures(ctx, campaign, breakerCalls)
+	if err != nil || failures < breakerCalls {
 		return err
 	}
 	d.Log.Warn("a campaign is stopped: its calls fail by the carrier's fault", "campaign", campaign.ID)

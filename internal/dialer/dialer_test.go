@@ -24,8 +24,8 @@ func campaign(id, user parley.ID) parley.Campaign {
 	}
 }
 
-// number is one of the range for fiction in Washington.
-func number(n int) string { return fmt.Sprintf("+1202555%04d", n) }
+// number is one in Washington, and none of those that only the simulated carrier has.
+func number(n int) string { return fmt.Sprintf("+1202556%04d", n) }
 
 func leads(c *parley.Campaign, first, count int) (all []parley.Lead) {
 	for i := range count {

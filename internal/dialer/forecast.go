@@ -13,18 +13,18 @@ const mostForecast = 10_000
 
 // Forecast is what a campaign would do if it ran now.
 func (d *Dialer) Forecast(ctx context.Context, user, campaign parley.ID) (parley.Forecast, error) {
-	c, err := d.DB.Tenant(user).Campaign(ctx, campaign)
+	c, err := d.DB.Tenant(user).CampaignAtWork(ctx, campaign)
 	if err != nil {
 		return parley.Forecast{}, err
 	}
 	now := time.Now().UTC()
-	s, err := d.situation(ctx, now, []store.CampaignAtWork{{Campaign: *c}})
+	s, err := d.situation(ctx, now, []store.CampaignAtWork{*c})
 	if err != nil {
 		return parley.Forecast{}, err
 	}
 	// Not only those that are due: the others are what a forecast is asked for.
 	work := &s.Campaigns[0]
-	if work.Leads, err = d.DB.System().DueLeads(ctx, c, now.AddDate(100, 0, 0), mostForecast); err != nil {
+	if work.Leads, err = d.DB.System().DueLeads(ctx, &c.Campaign, now.AddDate(100, 0, 0), mostForecast); err != nil {
 		return parley.Forecast{}, err
 	}
 	if err := d.known(ctx, s, work); err != nil {

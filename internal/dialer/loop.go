@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Dialer struct {
 	Account  parley.CallCaps
 	Carriers parley.Carriers
 
+	leased  time.Time // when the lease was last renewed
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 }
@@ -33,9 +35,16 @@ const (
 	lookEvery = 250 * time.Millisecond
 	// leaseFor is how long a dialer that died keeps others from its work.
 	leaseFor = 5 * time.Second
+	// renewEvery is how often it says that it lives: each time costs a write.
+	renewEvery = leaseFor / 5
 	// mostDue bounds the leads of a campaign that are looked at at once. More than can be
 	// called are read, for some of them must wait and are put off.
 	mostDue = 200
+	// mostAsked bounds the numbers that are asked about at once: a statement takes so many.
+	mostAsked = 1000
+	// inCallWait is how long a lead waits whose number is in another call: it must not stand
+	// in the way of those behind it.
+	inCallWait = 5 * time.Second
 	// breakerCalls is how many calls in a row must fail by the carrier's fault before a
 	// campaign is stopped.
 	breakerCalls = 10
@@ -71,21 +80,59 @@ func (d *Dialer) run(ctx context.Context) {
 	}
 }
 
-// Tick looks at the campaigns once and does what is to be done.
+// Tick looks at the campaigns once and does what is to be done, if it is this node's turn.
 func (d *Dialer) Tick(ctx context.Context, at time.Time) error {
 	work, err := d.DB.System().CampaignsAtWork(ctx, at)
 	if err != nil || len(work) == 0 {
 		return err
 	}
-	if mine, err := d.DB.System().Lease(ctx, "dialer", d.Queue.Node(), leaseFor); err != nil || !mine {
+	if mine, err := d.lease(ctx); err != nil || !mine {
 		return err
 	}
+	return d.serve(ctx, at, work)
+}
+
+// lease says whether the campaigns are this node's to serve.
+func (d *Dialer) lease(ctx context.Context) (bool, error) {
+	began := time.Now()
+	if began.Sub(d.leased) < renewEvery {
+		return true, nil
+	}
+	mine, err := d.DB.System().Lease(ctx, "dialer", d.Queue.Node(), leaseFor)
+	if mine && err == nil {
+		d.leased = began
+	}
+	return mine, err
+}
+
+// serve plans for the campaigns and carries the plan out.
+func (d *Dialer) serve(ctx context.Context, at time.Time, work []store.CampaignAtWork) error {
 	s, err := d.situation(ctx, at, work)
 	if err != nil {
 		return err
 	}
 	plan := Make(s)
-	return errors.Join(d.place(ctx, &plan), d.putOff(ctx, &plan), d.finish(ctx, &plan), d.complete(ctx, s, &plan))
+	seen := view(s)
+	return errors.Join(d.place(ctx, &plan), d.putOff(ctx, at, seen, &plan), d.finish(ctx, seen, &plan), d.complete(ctx, seen, &plan))
+}
+
+// sight is what a plan saw: a decision about a campaign or a lead that has changed since is
+// left to the next plan.
+type sight struct {
+	campaigns map[parley.ID]*parley.Campaign
+	leads     map[parley.ID]*parley.Lead
+}
+
+func view(s *Situation) sight {
+	seen := sight{map[parley.ID]*parley.Campaign{}, map[parley.ID]*parley.Lead{}}
+	for i := range s.Campaigns {
+		w := &s.Campaigns[i]
+		seen.campaigns[w.Campaign.ID] = &w.Campaign
+		for j := range w.Leads {
+			seen.leads[w.Leads[j].ID] = &w.Leads[j]
+		}
+	}
+	return seen
 }
 
 // situation reads everything that the plan depends on.
@@ -97,20 +144,16 @@ func (d *Dialer) situation(ctx context.Context, at time.Time, work []store.Campa
 	if err := d.calls(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := d.trunks(ctx, s); err != nil {
-		return nil, err
-	}
 	for i := range work {
 		w := Work{Campaign: work[i].Campaign, Left: work[i].Progress.Left(), LastCall: work[i].LastCall}
-		room := w.Campaign.MaxCallsInParallel - work[i].Live
-		if room > 0 && w.Left > 0 {
+		if work[i].Live < w.Campaign.MaxCallsInParallel && w.Left > 0 && work[i].Staffed {
 			if err := d.load(ctx, s, &w); err != nil {
 				return nil, err
 			}
 		}
 		s.Campaigns = append(s.Campaigns, w)
 	}
-	return s, nil
+	return s, d.trunks(ctx, s)
 }
 
 // calls reads what is up.
@@ -134,16 +177,21 @@ func (d *Dialer) calls(ctx context.Context, s *Situation) error {
 // are their own.
 const anyTrunk parley.ID = 0
 
+// trunks reads the limits of those that the campaigns' lines are on.
 func (d *Dialer) trunks(ctx context.Context, s *Situation) error {
-	trunks, err := d.DB.System().Trunks(ctx)
 	s.Trunks = []Trunk{{ID: anyTrunk, Simulated: !d.Carriers.Default}}
-	for i := range trunks {
-		t := &trunks[i]
-		begun := 0
-		if _, begun, err = d.DB.System().TrunkLoad(ctx, t.ID); err != nil {
-			return err
+	var used []parley.ID
+	for i := range s.Campaigns {
+		for _, line := range s.Campaigns[i].Lines {
+			if line.TrunkID != anyTrunk && !slices.Contains(used, line.TrunkID) {
+				used = append(used, line.TrunkID)
+			}
 		}
-		s.Trunks = append(s.Trunks, Trunk{ID: t.ID, Channels: t.MaxChannels, PerSecond: t.CallsPerSecond, Started: begun})
+	}
+	limits, begun, err := d.DB.System().TrunkLimits(ctx, used)
+	for i := range limits {
+		t := &limits[i]
+		s.Trunks = append(s.Trunks, Trunk{ID: t.ID, Channels: t.MaxChannels, PerSecond: t.CallsPerSecond, Started: begun[i]})
 	}
 	return err
 }
@@ -169,18 +217,23 @@ func (d *Dialer) known(ctx context.Context, s *Situation, w *Work) error {
 			numbers = append(numbers, w.Leads[i].Number(contact))
 		}
 	}
-	listed, err := system.Tenant(c.UserID).DoNotCall(ctx, numbers...)
-	if err != nil {
-		return err
+	for some := range slices.Chunk(numbers, mostAsked) {
+		listed, err := system.Tenant(c.UserID).DoNotCall(ctx, some...)
+		if err != nil {
+			return err
+		}
+		for number := range listed {
+			s.DoNotCall[Callee{c.UserID, number}] = true
+		}
+		recent, err := system.RecentAttempts(ctx, c.UserID, some, s.Now.Add(-s.Caps.NumberPeriod))
+		if err != nil {
+			return err
+		}
+		for number, at := range recent {
+			s.Recent[Callee{c.UserID, number}] = at
+		}
 	}
-	for number := range listed {
-		s.DoNotCall[Callee{c.UserID, number}] = true
-	}
-	recent, err := system.RecentAttempts(ctx, c.UserID, numbers, s.Now.Add(-s.Caps.NumberPeriod))
-	for number, at := range recent {
-		s.Recent[Callee{c.UserID, number}] = at
-	}
-	return err
+	return nil
 }
 
 // lines are what a campaign may call from. An assistant without a number calls by the
@@ -223,42 +276,56 @@ func (d *Dialer) CanDial(ctx context.Context, t *store.Tenant, c *parley.Campaig
 }
 
 // putOff has leads wait for a time; those that wait for room stay due.
-func (d *Dialer) putOff(ctx context.Context, plan *Plan) error {
+func (d *Dialer) putOff(ctx context.Context, at time.Time, seen sight, plan *Plan) error {
 	type group struct {
-		until  time.Time
-		status parley.LeadStatus
+		campaign parley.ID
+		until    time.Time
+		status   parley.LeadStatus
 	}
-	groups := map[group][]parley.ID{}
+	groups := map[group][]parley.Lead{}
 	for _, w := range plan.Waits {
+		if w.Why == NumberInCall {
+			w.Until = at.Add(inCallWait)
+		}
 		if !w.Until.IsZero() && w.Why != TooFast {
-			g := group{w.Until, w.Status}
-			groups[g] = append(groups[g], w.LeadID)
+			g := group{w.CampaignID, w.Until, w.Status}
+			groups[g] = append(groups[g], *seen.leads[w.LeadID])
 		}
 	}
 	for g, leads := range groups {
-		if err := d.DB.System().PutOff(ctx, leads, g.status, g.until); err != nil {
+		c := seen.campaigns[g.campaign]
+		if err := d.DB.Tenant(c.UserID).PutOff(ctx, c, leads, g.status, g.until); goneIsFine(err) != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// goneIsFine: what was deleted meanwhile needs no more.
+func goneIsFine(err error) error {
+	if parley.ErrorCode(err) == parley.NotFound {
+		return nil
+	}
+	return err
+}
+
 // finish ends the leads that will not be called any more.
-func (d *Dialer) finish(ctx context.Context, plan *Plan) error {
+func (d *Dialer) finish(ctx context.Context, seen sight, plan *Plan) error {
 	for _, done := range plan.Done {
-		err := d.DB.System().Tx(ctx, func(s *store.System) error {
-			owner, err := s.OwnerOfLead(ctx, done.LeadID)
-			if err != nil {
+		campaign, lead := seen.campaigns[done.CampaignID], seen.leads[done.LeadID]
+		err := d.DB.Tenant(campaign.UserID).Tx(ctx, func(t *store.Tenant) error {
+			c, err := t.CampaignToUse(ctx, campaign.ID)
+			if err != nil || !c.UpdatedAt.Equal(campaign.UpdatedAt) {
 				return err
 			}
-			lead, err := s.Tenant(owner).Lead(ctx, done.LeadID)
-			if err != nil {
+			l, err := t.Lead(ctx, done.LeadID)
+			if err != nil || !l.UpdatedAt.Equal(lead.UpdatedAt) {
 				return err
 			}
-			after := Conclude(*lead, done)
-			return s.Tenant(owner).SaveProgress(ctx, &after)
+			after := Conclude(*l, done)
+			return t.SaveProgress(ctx, &after)
 		})
-		if err != nil && parley.ErrorCode(err) != parley.NotFound {
+		if goneIsFine(err) != nil {
 			return err
 		}
 	}
@@ -266,23 +333,22 @@ func (d *Dialer) finish(ctx context.Context, plan *Plan) error {
 }
 
 // complete ends the campaigns that have no lead left, if that is still so.
-func (d *Dialer) complete(ctx context.Context, s *Situation, plan *Plan) error {
+func (d *Dialer) complete(ctx context.Context, seen sight, plan *Plan) error {
 	for _, id := range plan.Complete {
-		for i := range s.Campaigns {
-			if s.Campaigns[i].Campaign.ID != id {
-				continue
-			}
-			user := s.Campaigns[i].Campaign.UserID
-			err := d.DB.Tenant(user).Tx(ctx, func(t *store.Tenant) error {
-				c, err := t.Campaign(ctx, id)
-				if err != nil || !c.Complete(c.Progress.Left()) {
-					return err
-				}
-				return t.SetCampaignStatus(ctx, c)
-			})
-			if err != nil && parley.ErrorCode(err) != parley.NotFound {
+		err := d.DB.Tenant(seen.campaigns[id].UserID).Tx(ctx, func(t *store.Tenant) error {
+			c, err := t.Campaign(ctx, id)
+			if err != nil {
 				return err
 			}
+			// Asked once the campaign is locked: a lead may have been added before that.
+			left, err := t.LeadsLeft(ctx, id)
+			if err != nil || !c.Complete(int(left)) {
+				return err
+			}
+			return t.SetCampaignStatus(ctx, c)
+		})
+		if goneIsFine(err) != nil {
+			return err
 		}
 	}
 	return nil

@@ -46,16 +46,22 @@ func Claim(lead parley.Lead, call Call) (parley.Lead, bool) {
 // Unclaim is how a lead becomes whose call was never dialled after all: as it was before
 // Claim, so that the attempt is still to be made.
 func Unclaim(lead parley.Lead, contact, attempt int) parley.Lead {
-	if lead.Status != parley.LeadProcessing || lead.Attempts != attempt || lead.NextContact != contact+1 {
-		return lead // ended by hand meanwhile, or edited
+	if lead.Status != parley.LeadProcessing || lead.Attempts != attempt {
+		return lead // ended by hand meanwhile
 	}
 	lead.Secondary = slices.Clone(lead.Secondary)
 	lead.Status = parley.LeadScheduled
-	lead.NextContact = contact
-	if contact == 0 {
-		lead.Attempts--
-	} else if contact <= len(lead.Secondary) {
+	switch {
+	case contact == 0:
+		lead.Attempts, lead.NextContact = attempt-1, 0
+	case lead.NextContact == contact+1: // else it was edited, which ended the round
+		lead.NextContact = contact
 		lead.Secondary[contact-1].Status = parley.LeadRescheduled
+	}
+	for i := range lead.Secondary {
+		if lead.Secondary[i].Status == parley.LeadProcessing {
+			lead.Secondary[i].Status = parley.LeadRescheduled
+		}
 	}
 	return lead
 }

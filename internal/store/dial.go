@@ -20,48 +20,73 @@ func (s *System) Lease(ctx context.Context, task, node string, lasts time.Durati
 	return n > 0, err
 }
 
+// CampaignOf is the campaign of a call, nil without one. It is not locked.
+func (s *System) CampaignOf(ctx context.Context, c *parley.Call) (*parley.Campaign, error) {
+	if c.CampaignID == nil {
+		return nil, nil
+	}
+	campaign, err := s.Tenant(c.UserID).campaign(ctx, *c.CampaignID, "")
+	if parley.ErrorCode(err) == parley.NotFound {
+		return nil, nil
+	}
+	return campaign, err
+}
+
 // LeadOf is the lead of a call and its campaign, as far as there are any. The lead is
-// locked in a transaction; the campaign is not: whoever claims leads holds it, and waits
-// for them.
+// locked in a transaction.
 func (s *System) LeadOf(ctx context.Context, c *parley.Call) (lead *parley.Lead, campaign *parley.Campaign, err error) {
-	t := s.Tenant(c.UserID)
-	if c.LeadID != nil {
-		if lead, err = t.Lead(ctx, *c.LeadID); err != nil && parley.ErrorCode(err) != parley.NotFound {
-			return nil, nil, err
-		}
+	if campaign, err = s.CampaignOf(ctx, c); err != nil || c.LeadID == nil {
+		return nil, campaign, err
 	}
-	if c.CampaignID != nil {
-		if campaign, err = t.campaign(ctx, *c.CampaignID, ""); err != nil && parley.ErrorCode(err) != parley.NotFound {
-			return nil, nil, err
-		}
+	lead, err = s.Tenant(c.UserID).Lead(ctx, *c.LeadID)
+	if parley.ErrorCode(err) == parley.NotFound {
+		return nil, campaign, nil
 	}
-	return lead, campaign, nil
+	return lead, campaign, err
 }
 
 // CampaignAtWork is a running campaign with what the dialer needs to know of it.
 type CampaignAtWork struct {
 	parley.Campaign
+	Staffed  bool      // its assistant can call
 	Live     int       // calls that are up or wait to be placed
 	LastCall time.Time // when it last began one; zero: never
 }
 
+const campaignsAtWork = "SELECT " + campaignColumns + `,
+		EXISTS (SELECT 1 FROM assistants a WHERE a.id = c.assistant_id AND a.status = 'active' AND a.deleted_at IS NULL),
+		(SELECT COUNT(*) FROM calls k WHERE k.campaign_id = c.id AND k.` + live + `),
+		COALESCE((SELECT MAX(k.created_at) FROM calls k WHERE k.user_id = c.user_id AND k.campaign_id = c.id), 0)
+	FROM campaigns c JOIN campaign_progress p ON p.campaign_id = c.id WHERE c.deleted_at IS NULL`
+
+func scanAtWork(row scanner, w *CampaignAtWork) error {
+	var last int64
+	if err := scanCampaign(scanMore{row, []any{&w.Staffed, &w.Live, &last}}, &w.Campaign); err != nil {
+		return err
+	}
+	if last > 0 {
+		w.LastCall = time.UnixMicro(last).UTC()
+	}
+	return nil
+}
+
 // CampaignsAtWork are the running campaigns that have something to do now: a lead that is
-// due, or none left at all. Their number, not that of all leads, is what this costs.
+// due, or to end for want of any. Their number, not that of all leads, is what this costs.
 func (s *System) CampaignsAtWork(ctx context.Context, at time.Time) ([]CampaignAtWork, error) {
-	const up = "(SELECT COUNT(*) FROM calls k WHERE k.campaign_id = c.id AND k.status IN ('initiated', 'ringing', 'in-progress'))"
-	return list(ctx, s.session, func(row scanner, w *CampaignAtWork) error {
-		var last int64
-		if err := scanCampaign(scanMore{row, []any{&w.Live, &last}}, &w.Campaign); err != nil {
-			return err
-		}
-		if last > 0 {
-			w.LastCall = time.UnixMicro(last).UTC()
-		}
-		return nil
-	}, "SELECT "+campaignColumns+", "+up+`, COALESCE((SELECT MAX(k.created_at) FROM calls k WHERE k.user_id = c.user_id AND k.campaign_id = c.id), 0)
-		FROM campaigns c JOIN campaign_progress p ON p.campaign_id = c.id
-		WHERE c.status = 'in-progress' AND c.deleted_at IS NULL AND (p.created + p.scheduled + p.processing + p.rescheduled = 0
+	return list(ctx, s.session, scanAtWork, campaignsAtWork+` AND c.status = 'in-progress'
+		AND (c.mark_complete AND p.created + p.scheduled + p.processing + p.rescheduled = 0
 			OR EXISTS (SELECT 1 FROM leads l WHERE l.campaign_id = c.id AND l.`+waiting+` AND l.wait_until <= ?)) ORDER BY c.id`, at.UnixMicro())
+}
+
+// CampaignAtWork is one of the user's campaigns as the dialer sees it, running or not.
+func (t *Tenant) CampaignAtWork(ctx context.Context, id parley.ID) (*CampaignAtWork, error) {
+	return one(ctx, t.session, "Campaign", scanAtWork, campaignsAtWork+" AND c.user_id = ? AND c.id = ?", t.user, id)
+}
+
+// LeadsLeft is how many leads of a campaign are not done. Who holds the campaign locked
+// knows that none is being added.
+func (t *Tenant) LeadsLeft(ctx context.Context, campaign parley.ID) (int64, error) {
+	return t.number(ctx, "SELECT created + scheduled + processing + rescheduled FROM campaign_progress WHERE campaign_id = ?", campaign)
 }
 
 // scanMore reads further columns behind those that a scan function knows.
@@ -123,16 +148,83 @@ func (s *System) RecentAttempts(ctx context.Context, user parley.ID, numbers []s
 	return attempts, err
 }
 
-// PutOff writes until when leads wait, and what they are meanwhile. One that is no longer
-// waiting is left alone.
-func (s *System) PutOff(ctx context.Context, leads []parley.ID, status parley.LeadStatus, until time.Time) error {
-	if len(leads) == 0 {
-		return nil
+// NumberLoad is how many calls to a number a user has up or about to be placed, and how
+// many were made or are to be made to it since a time. Inside a transaction that has asked
+// for the user's load it holds until the end.
+func (t *Tenant) NumberLoad(ctx context.Context, number string, since time.Time) (up, made int, err error) {
+	type load struct{ up, made int }
+	found, err := one(ctx, t.session, "Load", func(row scanner, l *load) error { return row.Scan(&l.up, &l.made) }, `SELECT
+		(SELECT COUNT(*) FROM calls WHERE user_id = ? AND client_phone_number = ? AND `+live+`),
+		(SELECT COUNT(*) FROM calls WHERE user_id = ? AND client_phone_number = ? AND created_at > ? AND type = 'outbound' AND (dialed_at IS NOT NULL OR `+live+`))`,
+		t.user, number, t.user, number, since.UnixMicro())
+	if err != nil {
+		return 0, 0, err
 	}
-	args := padded(leads)
-	_, err := s.exec(ctx, "UPDATE leads SET wait_until = ?, status = ?, updated_at = CASE WHEN status = ? THEN updated_at ELSE ? END WHERE id IN ("+placeholders(len(args))+") AND "+waiting,
-		append([]any{until.UnixMicro(), status, status, now().UnixMicro()}, args...)...)
-	return err
+	return found.up, found.made, nil
+}
+
+// TrunkLimits are the limits of trunks, by id, and how many calls each began within the
+// last second.
+func (s *System) TrunkLimits(ctx context.Context, trunks []parley.ID) (limits []parley.Trunk, begun []int, err error) {
+	if len(trunks) == 0 {
+		return nil, nil, nil
+	}
+	args := padded(trunks)
+	limits, err = list(ctx, s.session, func(row scanner, t *parley.Trunk) error {
+		begun = append(begun, 0)
+		return row.Scan(&t.ID, &t.MaxChannels, &t.CallsPerSecond, &begun[len(begun)-1])
+	}, "SELECT t.id, t.max_channels, t.calls_per_second, (SELECT COUNT(*) FROM calls k WHERE k.user_id = t.user_id AND k.sip_trunk_id = t.id AND k.dialed_at > ? AND k."+live+
+		") FROM sip_trunks t WHERE t.id IN ("+placeholders(len(args))+")", append([]any{now().Add(-time.Second).UnixMicro()}, args...)...)
+	return limits, begun, err
+}
+
+// PutOff writes until when leads of a campaign wait, and what they are meanwhile: those
+// that are as the plan saw them, if the campaign is. One that was edited since is left to
+// the next plan, for the edit may have made it callable.
+func (t *Tenant) PutOff(ctx context.Context, seen *parley.Campaign, leads []parley.Lead, status parley.LeadStatus, until time.Time) error {
+	return t.Tx(ctx, func(t *Tenant) error {
+		c, err := t.CampaignToUse(ctx, seen.ID)
+		if err != nil || !c.UpdatedAt.Equal(seen.UpdatedAt) {
+			return err
+		}
+		ids, err := t.unchanged(ctx, leads)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		args := padded(ids)
+		_, err = t.exec(ctx, "UPDATE leads SET wait_until = ?, status = ?, updated_at = CASE WHEN status = ? THEN updated_at ELSE ? END WHERE id IN ("+placeholders(len(args))+")",
+			append([]any{until.UnixMicro(), status, status, now().UnixMicro()}, args...)...)
+		return err
+	})
+}
+
+// unchanged are the leads that wait as they were read, locked until the transaction's end.
+func (t *Tenant) unchanged(ctx context.Context, leads []parley.Lead) ([]parley.ID, error) {
+	if err := t.lockDoNotCall(ctx, "pg_advisory_xact_lock_shared"); err != nil {
+		return nil, err
+	}
+	ids, seen := make([]parley.ID, len(leads)), make(map[parley.ID]time.Time, len(leads))
+	for i := range leads {
+		ids[i], seen[leads[i].ID] = leads[i].ID, leads[i].UpdatedAt
+	}
+	type version struct {
+		id parley.ID
+		at time.Time
+	}
+	args := padded(ids)
+	// In the order of their ids: two that put leads off do not wait for each other.
+	found, err := list(ctx, t.session, func(row scanner, v *version) error { return row.Scan(&v.id, micros{&v.at}) },
+		"SELECT id, updated_at FROM leads WHERE id IN ("+placeholders(len(args))+") AND "+waiting+" ORDER BY id"+t.forUpdate(), args...)
+	if err != nil {
+		return nil, err
+	}
+	ids = ids[:0]
+	for _, v := range found {
+		if v.at.Equal(seen[v.id]) {
+			ids = append(ids, v.id)
+		}
+	}
+	return ids, nil
 }
 
 // SaveProgress writes how far a lead has come: its status, its round, and those of its contacts.
@@ -153,43 +245,25 @@ func (s *System) CampaignCalls(ctx context.Context, campaign parley.ID) (int64, 
 	return s.number(ctx, "SELECT COUNT(*) FROM calls WHERE campaign_id = ? AND "+live, campaign)
 }
 
-// CarrierFailures counts how many of a campaign's last calls failed by the carrier's fault or
-// for want of its consent, and how many there were.
-func (s *System) CarrierFailures(ctx context.Context, c *parley.Campaign, last int) (failures, ended int, err error) {
-	reasons := []parley.EndReason{}
+// CarrierFailures counts how many of a campaign's last calls since it was started or
+// changed failed by the carrier's fault or for want of its consent.
+func (s *System) CarrierFailures(ctx context.Context, c *parley.Campaign, last int) (int64, error) {
+	var reasons []any
 	for _, reason := range parley.EndReasons() {
 		if reason.Fault() == parley.FaultCarrier || reason == parley.EndUnauthorized || reason == parley.EndRejected {
 			reasons = append(reasons, reason)
 		}
 	}
-	args := []any{}
-	for _, reason := range reasons {
-		args = append(args, reason)
-	}
-	type counts struct{ failures, ended int }
-	found, err := one(ctx, s.session, "Count", func(row scanner, n *counts) error { return row.Scan(&n.failures, &n.ended) },
-		"SELECT COALESCE(SUM(CASE WHEN status = 'failed' AND end_reason IN ("+placeholders(len(reasons))+") THEN 1 ELSE 0 END), 0), COUNT(*) FROM "+
-			"(SELECT status, end_reason FROM calls WHERE user_id = ? AND campaign_id = ? AND ended_at > ? AND dialed_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT ?) AS latest",
-		append(args, c.UserID, c.ID, c.UpdatedAt.UnixMicro(), last)...)
-	if err != nil {
-		return 0, 0, err
-	}
-	return found.failures, found.ended, nil
+	return s.number(ctx, "SELECT COUNT(*) FROM "+
+		"(SELECT status, end_reason FROM calls WHERE user_id = ? AND campaign_id = ? AND created_at > ? AND ended_at IS NOT NULL AND dialed_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT ?) AS latest "+
+		"WHERE status = 'failed' AND end_reason IN ("+placeholders(len(reasons))+")",
+		append([]any{c.UserID, c.ID, c.UpdatedAt.UnixMicro(), last}, reasons...)...)
 }
 
 // HangUpCampaign asks for the end of all calls of a campaign.
 func (t *Tenant) HangUpCampaign(ctx context.Context, campaign parley.ID) error {
 	_, err := t.exec(ctx, "UPDATE calls SET hangup_at = COALESCE(hangup_at, ?) WHERE user_id = ? AND campaign_id = ? AND "+live, now().UnixMicro(), t.user, campaign)
 	return err
-}
-
-// OwnerOfLead is whose lead it is.
-func (s *System) OwnerOfLead(ctx context.Context, lead parley.ID) (parley.ID, error) {
-	owner, err := one(ctx, s.session, "Lead", scanID, "SELECT user_id FROM leads WHERE id = ?", lead)
-	if err != nil {
-		return 0, err
-	}
-	return *owner, nil
 }
 
 // TripCampaign stops a running campaign and says why.

@@ -164,23 +164,45 @@ type session struct {
 	tx *sql.Tx
 }
 
+// mostTries bounds how often a transaction is begun anew.
+const mostTries = 8
+
+// transact runs fn in a transaction. Where PostgreSQL ended it because it and another
+// waited for each other, it is begun anew: fn must not rely on what it did before.
 func (s session) transact(ctx context.Context, fn func(session) error) error {
 	if s.tx != nil {
 		return fn(s)
 	}
+	for try := 1; ; try++ {
+		again, err := s.attempt(ctx, fn)
+		if !again || try == mostTries {
+			return err
+		}
+	}
+}
+
+// attempt runs a transaction once and says whether it is worth another try.
+func (s session) attempt(ctx context.Context, fn func(session) error) (again bool, err error) {
 	tx, err := s.db.write.BeginTx(ctx, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer tx.Rollback()
 	if err := fn(session{db: s.db, tx: tx}); err != nil {
-		return err
+		return sacrificed(err), err
 	}
 	if err := tx.Commit(); err != nil {
-		return err
+		return false, err
 	}
 	s.db.writing.prepareWanted(ctx, s.db.write)
-	return nil
+	return false, nil
+}
+
+// sacrificed reports whether PostgreSQL ended a transaction for another's sake: a deadlock,
+// or an order in which both could not be.
+func sacrificed(err error) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (e.Code == "40P01" || e.Code == "40001")
 }
 
 func (s session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
@@ -191,7 +213,12 @@ func (s session) exec(ctx context.Context, query string, args ...any) (sql.Resul
 	if s.tx != nil {
 		return s.tx.ExecContext(ctx, query, args...)
 	}
-	return s.db.write.ExecContext(ctx, query, args...)
+	for try := 1; ; try++ { // a statement by itself is a transaction too
+		result, err := s.db.write.ExecContext(ctx, query, args...)
+		if !sacrificed(err) || try == mostTries {
+			return result, err
+		}
+	}
 }
 
 // insert runs an INSERT ... RETURNING id.

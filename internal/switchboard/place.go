@@ -128,14 +128,17 @@ func (b *Board) forbidden(ctx context.Context, s *store.System, c *parley.Call) 
 	if b.Policy.Check(c.CustomerNumber) != nil {
 		return parley.EndBlocked, nil //nolint:nilerr // the verdict is the answer
 	}
+	// The campaign before the list: the order of all who lock both.
+	if b.Recheck != nil {
+		if reason, err := b.Recheck(ctx, s, c); err != nil || reason != "" {
+			return reason, err
+		}
+	}
 	listed, err := s.Tenant(c.UserID).DoNotCall(ctx, c.CustomerNumber)
 	if err != nil || listed[c.CustomerNumber] {
 		return parley.EndDoNotCall, err
 	}
-	if b.Recheck == nil {
-		return "", nil
-	}
-	return b.Recheck(ctx, s, c)
+	return "", nil
 }
 
 // trunkOf is the trunk that carries a call, with a channel free on it across all nodes.

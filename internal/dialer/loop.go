@@ -112,8 +112,13 @@ func (d *Dialer) serve(ctx context.Context, at time.Time, work []store.CampaignA
 		return err
 	}
 	plan := Make(s)
+	return d.carryOut(ctx, s, &plan)
+}
+
+// carryOut does what a plan for a situation says, as far as that still holds.
+func (d *Dialer) carryOut(ctx context.Context, s *Situation, plan *Plan) error {
 	seen := view(s)
-	return errors.Join(d.place(ctx, &plan), d.putOff(ctx, at, seen, &plan), d.finish(ctx, seen, &plan), d.complete(ctx, seen, &plan))
+	return errors.Join(d.place(ctx, plan), d.putOff(ctx, s.Now, seen, plan), d.finish(ctx, seen, plan), d.complete(ctx, seen, plan))
 }
 
 // sight is what a plan saw: a decision about a campaign or a lead that has changed since is

@@ -59,6 +59,10 @@ const campaignsAtWork = "SELECT " + campaignColumns + `,
 		COALESCE((SELECT MAX(k.created_at) FROM calls k WHERE k.user_id = c.user_id AND k.campaign_id = c.id), 0)
 	FROM campaigns c JOIN campaign_progress p ON p.campaign_id = c.id WHERE c.deleted_at IS NULL`
 
+const allAtWork = campaignsAtWork + ` AND c.status = 'in-progress'
+	AND (c.mark_complete AND p.created + p.scheduled + p.processing + p.rescheduled = 0
+		OR EXISTS (SELECT 1 FROM leads l WHERE l.campaign_id = c.id AND l.` + waiting + ` AND l.wait_until <= ?)) ORDER BY c.id`
+
 func scanAtWork(row scanner, w *CampaignAtWork) error {
 	var last int64
 	if err := scanCampaign(scanMore{row, []any{&w.Staffed, &w.Live, &last}}, &w.Campaign); err != nil {
@@ -73,9 +77,7 @@ func scanAtWork(row scanner, w *CampaignAtWork) error {
 // CampaignsAtWork are the running campaigns that have something to do now: a lead that is
 // due, or to end for want of any. Their number, not that of all leads, is what this costs.
 func (s *System) CampaignsAtWork(ctx context.Context, at time.Time) ([]CampaignAtWork, error) {
-	return list(ctx, s.session, scanAtWork, campaignsAtWork+` AND c.status = 'in-progress'
-		AND (c.mark_complete AND p.created + p.scheduled + p.processing + p.rescheduled = 0
-			OR EXISTS (SELECT 1 FROM leads l WHERE l.campaign_id = c.id AND l.`+waiting+` AND l.wait_until <= ?)) ORDER BY c.id`, at.UnixMicro())
+	return list(ctx, s.session, scanAtWork, allAtWork, at.UnixMicro())
 }
 
 // CampaignAtWork is one of the user's campaigns as the dialer sees it, running or not.
@@ -107,10 +109,12 @@ func (s *System) LinesOf(ctx context.Context, c *parley.Campaign) ([]parley.Phon
 	return list(ctx, s.session, scanNumber, "SELECT "+numberColumns+" FROM phone_numbers n JOIN assistants a ON a.phone_number_id = n.id WHERE a.id = ?", c.AssistantID)
 }
 
+const dueLeads = "SELECT " + leadColumns + ` FROM leads l JOIN campaigns c ON c.id = l.campaign_id
+	WHERE l.campaign_id = ? AND l.` + waiting + ` AND l.wait_until <= ? ORDER BY l.wait_until, l.id LIMIT ?`
+
 // DueLeads are the leads of a campaign that are due, those that have waited longest first.
 func (s *System) DueLeads(ctx context.Context, c *parley.Campaign, at time.Time, limit int) ([]parley.Lead, error) {
-	leads, err := list(ctx, s.session, scanLead, "SELECT "+leadColumns+` FROM leads l JOIN campaigns c ON c.id = l.campaign_id
-		WHERE l.campaign_id = ? AND l.`+waiting+` AND l.wait_until <= ? ORDER BY l.wait_until, l.id LIMIT ?`, c.ID, at.UnixMicro(), limit)
+	leads, err := list(ctx, s.session, scanLead, dueLeads, c.ID, at.UnixMicro(), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -178,6 +179,7 @@ func (s session) transact(ctx context.Context, fn func(session) error) error {
 		if !again || try == mostTries {
 			return err
 		}
+		stepBack(try)
 	}
 }
 
@@ -197,6 +199,9 @@ func (s session) attempt(ctx context.Context, fn func(session) error) (again boo
 	s.db.writing.prepareWanted(ctx, s.db.write)
 	return false, nil
 }
+
+// stepBack lets the other one pass, lest the two meet again.
+func stepBack(try int) { time.Sleep(rand.N(time.Duration(try) * 10 * time.Millisecond)) }
 
 // sacrificed reports whether PostgreSQL ended a transaction for another's sake: a deadlock,
 // or an order in which both could not be.
@@ -218,6 +223,7 @@ func (s session) exec(ctx context.Context, query string, args ...any) (sql.Resul
 		if !sacrificed(err) || try == mostTries {
 			return result, err
 		}
+		stepBack(try)
 	}
 }
 

@@ -3,7 +3,6 @@ package dialer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"parley"
@@ -37,7 +36,7 @@ func (d *Dialer) place(ctx context.Context, plan *Plan) error {
 // the next plan.
 //
 // Locks are taken in the order of all who take several: the campaign, the do-not-call list,
-// the account, the lead.
+// the account, the lead, the counts of calls, the counts of leads.
 func (d *Dialer) claim(ctx context.Context, call *Call) error {
 	err := d.DB.Tenant(call.UserID).Tx(ctx, func(t *store.Tenant) error {
 		c, err := t.Campaign(ctx, call.CampaignID)
@@ -74,10 +73,10 @@ func (d *Dialer) claim(ctx context.Context, call *Call) error {
 		if err != nil {
 			return err
 		}
-		if err := t.SaveProgress(ctx, &claimed); err != nil {
+		if err := t.CreateCall(ctx, row, ""); err != nil {
 			return err
 		}
-		if err := t.CreateCall(ctx, row, ""); err != nil {
+		if err := t.SaveProgress(ctx, &claimed); err != nil {
 			return err
 		}
 		return d.Queue.Dial(ctx, t.System(), row.ID)
@@ -194,10 +193,6 @@ func (d *Dialer) Concluded(ctx context.Context, tx *store.System, c *parley.Call
 	if err != nil || campaign == nil || c.LeadID == nil {
 		return err
 	}
-	// Before the lead is locked: whoever claims leads holds the campaign and waits for them.
-	if err := d.trip(ctx, tx, campaign, c); err != nil {
-		return err
-	}
 	lead, err := tx.Tenant(c.UserID).Lead(ctx, *c.LeadID)
 	if err != nil || lead.Attempts != c.LeadAttempt && !c.OptedOut {
 		return goneIsFine(err) // deleted, or put back in the queue: the call is not its attempt any more
@@ -239,18 +234,4 @@ func result(c *parley.Call) Result {
 	}
 	r.Voicemail = c.AnsweredBy == "machine"
 	return r
-}
-
-// trip stops a campaign whose calls only fail by the carrier's fault: every further one
-// would cost a lead an attempt for nothing.
-func (d *Dialer) trip(ctx context.Context, tx *store.System, campaign *parley.Campaign, c *parley.Call) error {
-	if c.Status != parley.CallFailed || campaign.Status != parley.CampaignInProgress {
-		return nil
-	}
-	failures, err := tx.CarrierFailures(ctx, campaign, breakerCalls)
-	if err != nil || failures < breakerCalls {
-		return err
-	}
-	d.Log.Warn("a campaign is stopped: its calls fail by the carrier's fault", "campaign", campaign.ID)
-	return tx.TripCampaign(ctx, campaign.ID, fmt.Sprintf("The last %d calls failed by the carrier's fault. Check the trunk, then start the campaign again.", breakerCalls))
 }

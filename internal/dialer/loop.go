@@ -3,6 +3,7 @@ package dialer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -82,6 +83,9 @@ func (d *Dialer) run(ctx context.Context) {
 
 // Tick looks at the campaigns once and does what is to be done, if it is this node's turn.
 func (d *Dialer) Tick(ctx context.Context, at time.Time) error {
+	if err := d.trip(ctx); err != nil {
+		return err
+	}
 	work, err := d.DB.System().CampaignsAtWork(ctx, at)
 	if err != nil || len(work) == 0 {
 		return err
@@ -90,6 +94,17 @@ func (d *Dialer) Tick(ctx context.Context, at time.Time) error {
 		return err
 	}
 	return d.serve(ctx, at, work)
+}
+
+// trip stops the campaigns whose calls only fail by the carrier's fault: every further one
+// would cost a lead an attempt for nothing. A call's own end does not do it, for it would
+// meet with who claims the campaign's leads.
+func (d *Dialer) trip(ctx context.Context) error {
+	tripped, err := d.DB.System().TripCampaigns(ctx, breakerCalls, fmt.Sprintf("The last %d calls failed by the carrier's fault. Check the trunk, then start the campaign again.", breakerCalls))
+	for _, id := range tripped {
+		d.Log.Warn("a campaign is stopped: its calls fail by the carrier's fault", "campaign", id)
+	}
+	return err
 }
 
 // lease says whether the campaigns are this node's to serve.

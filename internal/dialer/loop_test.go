@@ -139,6 +139,7 @@ func TestTheCircuitBreaker(t *testing.T) {
 		}
 		require.Equal(t, parley.CampaignInProgress, s.state(c.ID).Status)
 		require.Len(t, s.round(broken), 1)
+		s.tick()
 		tripped := s.state(c.ID)
 		require.Equal(t, parley.CampaignStopped, tripped.Status)
 		require.Contains(t, *tripped.StopReason, "The last 10 calls failed by the carrier's fault.")

@@ -72,6 +72,10 @@ func (p *planner) sort(work *Work) queue {
 			p.done(lead, parley.LeadReachedMaxRetries, MaxRetries)
 			continue
 		}
+		if len(work.Lines) == 0 {
+			p.wait(lead, time.Time{}, NoLine)
+			continue
+		}
 		if until, why, ready := p.ready(work, window, &next, due); !ready {
 			p.wait(lead, until, why)
 			continue
@@ -157,7 +161,7 @@ func (p *planner) ready(work *Work, window parley.Window, next *candidate, due t
 // of its lines leads to the simulated carrier.
 func (p *planner) sleeps(work *Work) bool {
 	isReal := func(l Line) bool { return !p.gates.simulated[l.TrunkID] }
-	return p.Caps.CalleeHours && (len(work.Lines) == 0 || slices.ContainsFunc(work.Lines, isReal))
+	return p.Caps.CalleeHours && slices.ContainsFunc(work.Lines, isReal)
 }
 
 // closed names the rule that keeps a lead from being called now.

@@ -64,7 +64,9 @@ func (s *site) campaign(settings parley.Input) *parley.Campaign {
 
 func (s *site) start(id parley.ID) {
 	s.t.Helper()
-	s.change(id, func(c *parley.Campaign) error { return c.Start(parley.Readiness{Assistant: true, Line: true, Lead: true}) })
+	s.change(id, func(c *parley.Campaign) error {
+		return c.Start(parley.Readiness{Assistant: true, Line: true, Lead: true})
+	})
 }
 
 func (s *site) stop(id parley.ID) {
@@ -243,7 +245,7 @@ func (s *site) state(id parley.ID) *parley.Campaign {
 // forward has a campaign's waiting leads be due now, as if their time had come.
 func (s *site) forward(c *parley.Campaign) {
 	s.t.Helper()
-	at := strconv.FormatInt(time.Now().Add(-time.Second).UnixMicro(), 10)
+	at := strconv.FormatInt(time.Now().Add(-2*time.Hour).UnixMicro(), 10)
 	_, err := s.db.SQL().ExecContext(s.t.Context(), "UPDATE leads SET due_at = CASE WHEN due_at > "+at+" THEN "+at+" ELSE due_at END, wait_until = "+at+
 		" WHERE wait_until > "+at+" AND campaign_id = "+strconv.FormatInt(c.ID, 10))
 	require.NoError(s.t, err)

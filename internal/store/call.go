@@ -154,7 +154,7 @@ func scanEvent(row scanner, e *parley.CallEvent) error {
 // Load is what the user has under way. In a transaction it holds the user's other
 // requests for a call off until the end, so that no two take the same last place.
 func (t *Tenant) Load(ctx context.Context, at time.Time) (load parley.Load, err error) {
-	if _, err := t.number(ctx, "SELECT id FROM users WHERE id = ?"+t.forUpdate(), t.user); err != nil {
+	if err := t.lockUser(ctx); err != nil {
 		return load, err
 	}
 	scan := func(row scanner, l *parley.Load) error { return row.Scan(&l.Live, &l.Begun, &l.Seconds, &l.Spent) }
@@ -168,6 +168,17 @@ func (t *Tenant) Load(ctx context.Context, at time.Time) (load parley.Load, err 
 		return load, err
 	}
 	return *found, nil
+}
+
+// lockUser holds other requests of the user's off until the end of a transaction, but for
+// rows that refer to the user.
+func (t *Tenant) lockUser(ctx context.Context) error {
+	lock := ""
+	if t.tx != nil && t.db.postgres {
+		lock = " FOR NO KEY UPDATE"
+	}
+	_, err := t.number(ctx, "SELECT id FROM users WHERE id = ?"+lock, t.user)
+	return err
 }
 
 // CreateCall adds a call. An inbound one is held by a node from the start; an outbound

@@ -84,7 +84,7 @@ func (t *Tenant) giveLines(ctx context.Context, c *parley.Campaign) error {
 
 // Campaign is one campaign; inside a transaction it is locked until the end.
 func (t *Tenant) Campaign(ctx context.Context, id parley.ID) (*parley.Campaign, error) {
-	return t.campaign(ctx, id, t.lockCampaign(" FOR UPDATE OF c"))
+	return t.campaign(ctx, id, t.lockCampaign(" FOR NO KEY UPDATE OF c"))
 }
 
 // CampaignToUse is a campaign that a transaction refers to: it is not deleted, and does
@@ -93,7 +93,8 @@ func (t *Tenant) CampaignToUse(ctx context.Context, id parley.ID) (*parley.Campa
 	return t.campaign(ctx, id, t.lockCampaign(" FOR SHARE OF c"))
 }
 
-// lockCampaign locks no counts: whoever changes a lead waits for those.
+// lockCampaign locks no counts: whoever changes a lead waits for those. Nor does it keep
+// leads from referring to the campaign: who adds or changes one would wait.
 func (t *Tenant) lockCampaign(lock string) string {
 	if t.tx == nil || !t.db.postgres {
 		return ""

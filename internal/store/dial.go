@@ -249,30 +249,34 @@ func (s *System) CampaignCalls(ctx context.Context, campaign parley.ID) (int64, 
 	return s.number(ctx, "SELECT COUNT(*) FROM calls WHERE campaign_id = ? AND "+live, campaign)
 }
 
-// CarrierFailures counts how many of a campaign's last calls since it was started or
-// changed failed by the carrier's fault or for want of its consent.
-func (s *System) CarrierFailures(ctx context.Context, c *parley.Campaign, last int) (int64, error) {
-	var reasons []any
-	for _, reason := range parley.EndReasons() {
-		if reason.Fault() == parley.FaultCarrier || reason == parley.EndUnauthorized || reason == parley.EndRejected {
-			reasons = append(reasons, reason)
+// TripCampaigns stops the running campaigns of which the last calls, so many, all failed by
+// the carrier's fault or for want of its consent since they were started or changed; and
+// says why.
+func (s *System) TripCampaigns(ctx context.Context, last int, reason string) (tripped []parley.ID, err error) {
+	args := []any{last}
+	for _, r := range parley.EndReasons() {
+		if r.Fault() == parley.FaultCarrier || r == parley.EndUnauthorized || r == parley.EndRejected {
+			args = append(args, r)
 		}
 	}
-	return s.number(ctx, "SELECT COUNT(*) FROM "+
-		"(SELECT status, end_reason FROM calls WHERE user_id = ? AND campaign_id = ? AND created_at > ? AND ended_at IS NOT NULL AND dialed_at IS NOT NULL ORDER BY created_at DESC, id DESC LIMIT ?) AS latest "+
-		"WHERE status = 'failed' AND end_reason IN ("+placeholders(len(reasons))+")",
-		append([]any{c.UserID, c.ID, c.UpdatedAt.UnixMicro(), last}, reasons...)...)
+	failing, err := list(ctx, s.session, scanID, `SELECT c.id FROM campaigns c WHERE c.status = 'in-progress' AND c.deleted_at IS NULL AND (SELECT COUNT(*) FROM
+			(SELECT k.status, k.end_reason FROM calls k WHERE k.user_id = c.user_id AND k.campaign_id = c.id AND k.created_at > c.updated_at AND k.ended_at IS NOT NULL AND k.dialed_at IS NOT NULL
+				ORDER BY k.created_at DESC, k.id DESC LIMIT ?) AS latest
+			WHERE status = 'failed' AND end_reason IN (`+placeholders(len(args)-1)+")) >= ?", append(args, last)...)
+	for _, id := range failing {
+		result, err := s.exec(ctx, "UPDATE campaigns SET status = ?, stop_reason = ?, updated_at = ? WHERE id = ? AND status = ?", parley.CampaignStopped, reason, now().UnixMicro(), id, parley.CampaignInProgress)
+		if err != nil {
+			return tripped, err
+		}
+		if n, err := result.RowsAffected(); err == nil && n > 0 {
+			tripped = append(tripped, id)
+		}
+	}
+	return tripped, err
 }
 
 // HangUpCampaign asks for the end of all calls of a campaign.
 func (t *Tenant) HangUpCampaign(ctx context.Context, campaign parley.ID) error {
 	_, err := t.exec(ctx, "UPDATE calls SET hangup_at = COALESCE(hangup_at, ?) WHERE user_id = ? AND campaign_id = ? AND "+live, now().UnixMicro(), t.user, campaign)
-	return err
-}
-
-// TripCampaign stops a running campaign and says why.
-func (s *System) TripCampaign(ctx context.Context, campaign parley.ID, reason string) error {
-	_, err := s.exec(ctx, "UPDATE campaigns SET status = ?, stop_reason = ?, updated_at = ? WHERE id = ? AND status = ?",
-		parley.CampaignStopped, reason, now().UnixMicro(), campaign, parley.CampaignInProgress)
 	return err
 }

@@ -184,6 +184,9 @@ func (s *System) EndCall(ctx context.Context, node string, c *parley.Call) error
 	if err != nil {
 		return err
 	}
+	if err := s.beforeLead(ctx, c, c.OptedOut); err != nil {
+		return err
+	}
 	c.UpdatedAt = now()
 	before, statuses := among(c.Status.Before())
 	args := append([]any{c.Status, documents[0], documents[4], c.Transcript, documents[1], c.AnsweredBy, c.EndedBy, c.EndReason, c.Failure, c.CarrierCost, c.TotalCost, documents[2], c.Recording, documents[3],
@@ -195,6 +198,20 @@ func (s *System) EndCall(ctx context.Context, node string, c *parley.Call) error
 		return err
 	}
 	return s.addEvents(ctx, []parley.CallEvent{{CallID: c.ID, At: c.UpdatedAt, Event: parley.EventStatus, Detail: endDetail(c)}})
+}
+
+// beforeLead takes the do-not-call lock of a call's user ahead of the counts that follow
+// its status: who claims a lead has the lock when it comes to the counts, and the lead
+// that the end of the call moves on is behind it.
+func (s *System) beforeLead(ctx context.Context, c *parley.Call, lists bool) error {
+	switch {
+	case lists:
+		return s.Tenant(c.UserID).lockDoNotCall(ctx, "pg_advisory_xact_lock")
+	case c.LeadID != nil:
+		return s.Tenant(c.UserID).lockDoNotCall(ctx, "pg_advisory_xact_lock_shared")
+	default:
+		return nil
+	}
 }
 
 // endDetail is what a timeline says of the end.
@@ -215,6 +232,9 @@ func (s *System) CompleteCall(ctx context.Context, c *parley.Call) (bool, error)
 	}
 	costs, err := json.Marshal(c.Costs)
 	if err != nil {
+		return false, err
+	}
+	if err := s.beforeLead(ctx, c, false); err != nil {
 		return false, err
 	}
 	c.UpdatedAt = now()

@@ -31,6 +31,7 @@ type Config struct {
 	RatePerAddress int      `name:"rate-per-address" env:"PARLEY_RATE_PER_ADDRESS" default:"300" help:"Requests a second that an address may make; 0 for no limit."`
 	TrustedProxies []string `name:"trusted-proxies" env:"PARLEY_TRUSTED_PROXIES" help:"Addresses or networks of the proxies whose X-Forwarded headers are believed."`
 	StopTimeoutSec int      `name:"stop-timeout-seconds" env:"PARLEY_STOP_TIMEOUT_SECONDS" default:"20" help:"How long requests and jobs may take to finish when the server stops."`
+	RetentionDays  int      `name:"retention-days" env:"PARLEY_RETENTION_DAYS" default:"0" help:"How long calls are kept, with their transcripts and recordings; 0 for always."`
 
 	AllowPrivate []string `name:"allow-private" env:"PARLEY_ALLOW_PRIVATE" help:"Networks or hosts that tools and webhooks may reach besides the public web, such as 10.1.0.0/16 or crm.internal; make run allows 127.0.0.0/8."`
 
@@ -61,6 +62,9 @@ func (c *Config) validate() error {
 	}
 	if c.StopTimeoutSec < 1 {
 		return errors.New("PARLEY_STOP_TIMEOUT_SECONDS must be 1 or more")
+	}
+	if c.RetentionDays < 0 {
+		return errors.New("PARLEY_RETENTION_DAYS must be 1 or more, or 0 to keep calls for ever")
 	}
 	if strings.ContainsFunc(c.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("PARLEY_TOKEN must be printable ASCII without spaces")

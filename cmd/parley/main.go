@@ -27,6 +27,7 @@ type cli struct {
 	Serve    serveCmd    `cmd:"" help:"Run the server."`
 	User     userCmd     `cmd:"" help:"Create and list users, and set their plan."`
 	Token    tokenCmd    `cmd:"" help:"Create, list and revoke API tokens."`
+	Erase    eraseCmd    `cmd:"" help:"Forget a phone number: its calls, recordings and leads."`
 	Migrate  migrateCmd  `cmd:"" help:"Bring the database's schema up to date, or show it."`
 	Key      keyCmd      `cmd:"" help:"Change the key that secrets are encrypted with."`
 	Jobs     jobsCmd     `cmd:"" help:"Show the jobs that failed for good, and have them tried once more."`

@@ -117,6 +117,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 		Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
 		DialDied: board.DialDied, FinishDied: board.FinishDied,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
+		Tidy: s.expire,
 	})
 	if err != nil {
 		return err
@@ -136,6 +137,18 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	s.asking = stop
 	s.asked.Go(func() { s.providers.Run(asking, s.log, s.db.System().Reconcile) })
 	return nil
+}
+
+// expire removes the calls that are older than they are to be kept.
+func (s *server) expire(ctx context.Context) error {
+	if s.config.RetentionDays == 0 {
+		return nil
+	}
+	removed, err := s.db.System().Expire(ctx, time.Now().AddDate(0, 0, -s.config.RetentionDays), s.config.recordings())
+	if removed > 0 {
+		s.log.Info("old calls were removed", "calls", removed, "older_than_days", s.config.RetentionDays)
+	}
+	return err
 }
 
 // close gives back what open took before it failed.

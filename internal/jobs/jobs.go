@@ -41,6 +41,8 @@ type Work struct {
 	// not stay under way for ever.
 	DialDied, FinishDied Do
 
+	// Tidy does what else is to be tidied every hour; nil: nothing.
+	Tidy func(context.Context) error
 	// Conclude ends a call whose node has died, in the transaction that takes it from it.
 	Conclude func(context.Context, *store.System, *parley.Call) error
 	// Lost is told that this node was taken for dead: what it held is not its own any more.
@@ -106,7 +108,7 @@ func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
 func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error) {
 	q := &Queue{db: db, work: work, log: log, node: nodeID(), pace: p}
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &worker[tidying]{do: func(ctx context.Context, _ parley.ID) error { return db.System().Tidy(ctx) }})
+	river.AddWorker(workers, &worker[tidying]{do: q.tidy})
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2, FetchPollInterval: 5 * time.Second}}
 	add(workers, queues, worker[dialling]{do: work.Dial}, dialQueue, 20)
 	add(workers, queues, worker[finishing]{do: work.Finish}, finishQueue, 20)
@@ -134,6 +136,14 @@ func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error)
 		return nil, fmt.Errorf("cannot make the job queue: %w", err)
 	}
 	return q, nil
+}
+
+// tidy is the hourly work of one node for all.
+func (q *Queue) tidy(ctx context.Context, _ parley.ID) error {
+	if err := q.db.System().Tidy(ctx); err != nil || q.work.Tidy == nil {
+		return err
+	}
+	return q.work.Tidy(ctx)
 }
 
 // nodeID names this process among all that ever used the database.

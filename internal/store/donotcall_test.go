@@ -180,9 +180,10 @@ func TestPromiseG10ErasedNumberOfLeads(t *testing.T) {
 		second.Secondary[1].Variables = parley.Object{"referrer": number}
 		require.NoError(t, tenant.SaveLead(ctx, second))
 
-		require.NoError(t, tenant.EraseNumber(ctx, number))
+		_, err := tenant.EraseNumber(ctx, number, store.Recordings(t.TempDir()))
+		require.NoError(t, err)
 
-		_, err := tenant.Lead(ctx, own.ID)
+		_, err = tenant.Lead(ctx, own.ID)
 		require.Equal(t, parley.NotFound, parley.ErrorCode(err))
 		left, err := tenant.Lead(ctx, second.ID)
 		require.NoError(t, err)

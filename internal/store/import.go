@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"parley"
 )
@@ -85,37 +84,4 @@ func (t *Tenant) insertLeads(ctx context.Context, campaign parley.ID, leads []Ne
 	}
 	n, err := result.RowsAffected()
 	return int(n), err
-}
-
-// EraseNumber forgets a number: leads that have it are deleted, it is taken out of the
-// variables of others, and where it must not be called only its hash is kept.
-func (t *Tenant) EraseNumber(ctx context.Context, number string) error {
-	digits := strings.TrimPrefix(number, "+")
-	return t.Tx(ctx, func(t *Tenant) error {
-		if err := t.lockDoNotCall(ctx, "pg_advisory_xact_lock"); err != nil {
-			return err
-		}
-		hash, err := t.suppressor(ctx)
-		if err != nil {
-			return err
-		}
-		for _, statement := range []struct {
-			sql  string
-			args []any
-		}{
-			// A round under way is over when one of its contacts goes: the others move up.
-			{"UPDATE leads SET next_contact = (SELECT COUNT(*) FROM lead_contacts x WHERE x.lead_id = leads.id) WHERE next_contact > 0 AND id IN (SELECT lead_id FROM lead_contacts WHERE user_id = ? AND phone_number = ?)", []any{t.user, number}},
-			{"DELETE FROM lead_contacts WHERE user_id = ? AND phone_number = ?", []any{t.user, number}},
-			// A 0 in its place leaves JSON what it was, whether the number stood there as text or as a number.
-			{"UPDATE lead_contacts SET variables = REPLACE(variables, ?, '0') WHERE user_id = ? AND variables LIKE ?", []any{digits, t.user, "%" + digits + "%"}},
-			{"UPDATE leads SET variables = REPLACE(variables, ?, '0') WHERE user_id = ? AND variables LIKE ?", []any{digits, t.user, "%" + digits + "%"}},
-			{"DELETE FROM leads WHERE user_id = ? AND phone_number = ?", []any{t.user, number}},
-			{"UPDATE do_not_call SET phone_number = NULL, reason = '' WHERE user_id = ? AND hash = ?", []any{t.user, hash(number)}},
-		} {
-			if _, err := t.exec(ctx, statement.sql, statement.args...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }

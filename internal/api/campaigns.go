@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"parley"
 	"parley/internal/store"
@@ -205,7 +206,26 @@ func (rq *request) switchCampaign(ctx context.Context) (c *parley.Campaign, mess
 		}
 		return t.SetCampaignStatus(ctx, c)
 	})
+	if err == nil && !wanted.Starts() {
+		err = awaitDialled(ctx, rq.tenant, c.ID)
+	}
 	return c, message, err
+}
+
+// awaitDialled waits until the calls that were being dialled when a campaign was stopped
+// have left: no INVITE leaves once the stop has been answered.
+func awaitDialled(ctx context.Context, t *store.Tenant, campaign parley.ID) error {
+	for {
+		leaving, err := t.Leaving(ctx, campaign)
+		if err != nil || leaving == 0 {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // start puts a campaign in progress, if it has all it needs.

@@ -275,6 +275,16 @@ func (s *System) TripCampaigns(ctx context.Context, last int, reason string) (tr
 	return tripped, err
 }
 
+// leavingFor is how long a call that was claimed may take to leave: an INVITE follows within
+// milliseconds, and the carrier's first answer soon after.
+const leavingFor = time.Second
+
+// Leaving counts the calls of a campaign that were claimed an instant ago and may not have
+// left yet.
+func (t *Tenant) Leaving(ctx context.Context, campaign parley.ID) (int64, error) {
+	return t.number(ctx, "SELECT COUNT(*) FROM calls WHERE user_id = ? AND campaign_id = ? AND status = 'initiated' AND dialed_at > ?", t.user, campaign, now().Add(-leavingFor).UnixMicro())
+}
+
 // HangUpCampaign asks for the end of all calls of a campaign.
 func (t *Tenant) HangUpCampaign(ctx context.Context, campaign parley.ID) error {
 	_, err := t.exec(ctx, "UPDATE calls SET hangup_at = COALESCE(hangup_at, ?) WHERE user_id = ? AND campaign_id = ? AND "+live, now().UnixMicro(), t.user, campaign)

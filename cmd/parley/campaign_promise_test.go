@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"parley/internal/store/storetest"
+)
+
+func fullPromises() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
+
+// leadNumbers are numbers that only a trunk has.
+func leadNumbers(count int) []string {
+	all := make([]string, count)
+	for i := range all {
+		all[i] = fmt.Sprintf("+1303%07d", 2_000_000+i)
+	}
+	return all
+}
+
+// shared is the environment of several nodes on one PostgreSQL.
+func shared(t *testing.T, p *peer) []string {
+	t.Helper()
+	return append([]string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_DB=" + storetest.EmptyPostgres(t)}, p.trunk()...)
+}
+
+// joins starts a further node.
+func joins(t *testing.T, env []string, token string) *node {
+	t.Helper()
+	n := serves(t, env)
+	n.token = token
+	return n
+}
+
+// callsOf counts the calls by number.
+func callsOf(calls []peerCall) map[string]int {
+	counts := map[string]int{}
+	for _, c := range calls {
+		counts[c.number]++
+	}
+	return counts
+}
+
+// Three nodes on one database never have more calls up than a campaign may have, and a stop
+// that has been answered is the last that is heard of it.
+func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
+	t.Parallel()
+	count, parallel := 200, 10
+	if fullPromises() {
+		count, parallel = 5000, 50
+	}
+	p := startPeer(t, func(string) treatment {
+		return treatment{rings: 200*time.Millisecond + rand.N(400*time.Millisecond), status: 486}
+	})
+	env := append(shared(t, p), "PARLEY_ACCOUNT_CALLS_PER_SECOND=0")
+	first := serves(t, env)
+	second, third := joins(t, env, first.token), joins(t, env, first.token)
+	campaign := first.campaign(first.assistant(""), fmt.Sprintf(`,"max_retries":0,"max_calls_in_parallel":%d`, parallel), leadNumbers(count)...)
+	began := time.Now()
+	first.switches(campaign, "start")
+	require.True(t, eventually(30*time.Second, func() bool { calls, _ := p.seen(); return len(calls) > 0 }))
+	calls, _ := p.seen()
+	t.Logf("the first INVITE came %s after the start was asked for", calls[0].invited.Sub(began).Round(time.Millisecond))
+
+	for _, n := range []*node{second, third} {
+		before := len(calls)
+		require.True(t, eventually(time.Minute, func() bool { calls, _ = p.seen(); return len(calls) >= before+count/8 }), "the campaign goes on")
+		n.switches(campaign, "stop")
+		stopped := time.Now()
+		time.Sleep(1500 * time.Millisecond) // nothing is to be heard in this time
+		calls, _ = p.seen()
+		late := slices.DeleteFunc(slices.Clone(calls), func(c peerCall) bool { return c.invited.Before(stopped) })
+		require.Empty(t, late, "INVITEs after the stop was answered")
+		n.switches(campaign, "start")
+	}
+	first.completes(campaign, 10*time.Minute)
+	calls, most := p.seen()
+	t.Logf("%d leads, %d INVITEs, %d at once, %s", count, len(calls), most, time.Since(began).Round(time.Second))
+	require.LessOrEqual(t, most, parallel)
+	require.Equal(t, parallel, most, "and the campaign's calls are made as many at once as they may be")
+	for number, times := range callsOf(calls) {
+		require.Equal(t, 1, times, number)
+	}
+	require.Len(t, callsOf(calls), count)
+}
+
+// Nodes are killed at random instants: no attempt is dialled twice, and no lead is lost.
+func TestPromiseG4NoAttemptIsDialledTwice(t *testing.T) {
+	t.Parallel()
+	kills, count := 4, 80
+	if fullPromises() {
+		kills, count = 100, 1500
+	}
+	p := startPeer(t, func(string) treatment {
+		return treatment{rings: rand.N(300 * time.Millisecond), status: 486}
+	})
+	env := shared(t, p)
+	nodes := []*node{serves(t, env)}
+	token := nodes[0].token
+	for range 2 {
+		nodes = append(nodes, joins(t, env, token))
+	}
+	assistant := nodes[0].assistant("")
+	campaign := nodes[0].campaign(assistant, `,"max_retries":0,"max_calls_in_parallel":6`, leadNumbers(count)...)
+	nodes[0].switches(campaign, "start")
+	for kill := range kills {
+		calls, _ := p.seen()
+		require.True(t, eventually(2*time.Minute, func() bool { now, _ := p.seen(); return len(now) > len(calls) || len(now) == count }), "calls go on after %d kills", kill)
+		time.Sleep(rand.N(400 * time.Millisecond)) // a random instant
+		victim := rand.IntN(len(nodes))
+		require.NoError(t, nodes[victim].command.Process.Kill())
+		<-nodes[victim].exited
+		nodes[victim] = joins(t, env, token)
+	}
+	nodes[0].completes(campaign, 10*time.Minute)
+	calls, most := p.seen()
+	lost := 0
+	for number, status := range nodes[0].statuses(campaign) {
+		require.Equal(t, "reached-max-retries", status, number)
+	}
+	for number, times := range callsOf(calls) {
+		require.Equal(t, 1, times, number)
+	}
+	lost = count - len(callsOf(calls)) // claimed by a node that died before its INVITE left
+	t.Logf("%d kills, %d leads: %d INVITEs, %d attempts ended with their node before they left, %d at once", kills, count, len(calls), lost, most)
+	require.LessOrEqual(t, lost, kills*6)
+}
+
+// Nobody who answers meets silence, and nobody's telephone stops ringing early.
+func TestPromiseG9NobodyMeetsSilence(t *testing.T) {
+	t.Parallel()
+	count, parallel := 30, 5
+	if fullPromises() {
+		count, parallel = 1000, 10
+	}
+	numbers := leadNumbers(count + 1)
+	patient := numbers[count]
+	p := startPeer(t, func(number string) treatment {
+		if number == patient {
+			return treatment{}
+		}
+		return treatment{rings: 300 * time.Millisecond, status: 200, talks: 1500 * time.Millisecond}
+	})
+	env := append([]string{"PARLEY_DATA=" + t.TempDir()}, p.trunk()...)
+	n := serves(t, env)
+	assistant := n.assistant("")
+	campaign := n.campaign(assistant, fmt.Sprintf(`,"max_retries":0,"max_calls_in_parallel":%d`, parallel), numbers[:count]...)
+	unanswered := n.campaign(assistant, `,"max_retries":0`, patient)
+	n.switches(unanswered, "start")
+	n.switches(campaign, "start")
+	n.completes(campaign, 20*time.Minute)
+	calls, _ := p.seen()
+	var waits []time.Duration
+	abandoned := 0
+	for _, c := range calls {
+		if c.answered.IsZero() {
+			continue
+		}
+		if c.heard.IsZero() || c.endedByThem && c.heard.IsZero() {
+			abandoned++
+			continue
+		}
+		waits = append(waits, c.heard.Sub(c.answered))
+	}
+	t.Logf("%d answered, %d abandoned; first sound after %s (median), %s (p99)", len(waits)+abandoned, abandoned, percentile(waits, 0.5).Round(time.Millisecond), percentile(waits, 0.99).Round(time.Millisecond))
+	require.Len(t, waits, count)
+	require.Zero(t, abandoned)
+	require.LessOrEqual(t, percentile(waits, 0.99), time.Second)
+
+	n.completes(unanswered, 2*time.Minute)
+	calls, _ = p.seen()
+	rang := slices.IndexFunc(calls, func(c peerCall) bool { return c.number == patient })
+	require.False(t, calls[rang].cancelled.IsZero())
+	require.GreaterOrEqual(t, calls[rang].cancelled.Sub(calls[rang].invited), 15*time.Second)
+}

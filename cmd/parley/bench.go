@@ -18,6 +18,7 @@ type benchCmd struct {
 	Calls    benchCallsCmd    `cmd:"" help:"Measure how many calls at once this machine holds: whole conversations, and media only beside them."`
 	People   benchPeopleCmd   `cmd:"" hidden:"" help:"The other end of the calls of bench calls."`
 	Webhooks benchWebhooksCmd `cmd:"" help:"Measure webhook deliveries on this machine beside a bare loop of signed posts."`
+	Campaign benchCampaignCmd `cmd:"" help:"Measure campaigns on this machine: import, the dialer's tick in short and long lists, and calls begun."`
 }
 
 type benchAPICmd struct {

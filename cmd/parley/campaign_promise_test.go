@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley"
 	"parley/internal/store/storetest"
 )
 
@@ -64,13 +66,13 @@ func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
 	campaign := first.campaign(first.assistant(""), fmt.Sprintf(`,"max_retries":0,"max_calls_in_parallel":%d`, parallel), leadNumbers(count)...)
 	began := time.Now()
 	first.switches(campaign, "start")
-	require.True(t, eventually(30*time.Second, func() bool { calls, _ := p.seen(); return len(calls) > 0 }))
+	require.True(t, comesTrue(30*time.Second, func() bool { calls, _ := p.seen(); return len(calls) > 0 }))
 	calls, _ := p.seen()
 	t.Logf("the first INVITE came %s after the start was asked for", calls[0].invited.Sub(began).Round(time.Millisecond))
 
 	for _, n := range []*node{second, third} {
 		before := len(calls)
-		require.True(t, eventually(time.Minute, func() bool { calls, _ = p.seen(); return len(calls) >= before+count/8 }), "the campaign goes on")
+		require.True(t, comesTrue(time.Minute, func() bool { calls, _ = p.seen(); return len(calls) >= before+count/8 }), "the campaign goes on")
 		n.switches(campaign, "stop")
 		stopped := time.Now()
 		time.Sleep(1500 * time.Millisecond) // nothing is to be heard in this time
@@ -111,7 +113,7 @@ func TestPromiseG4NoAttemptIsDialledTwice(t *testing.T) {
 	nodes[0].switches(campaign, "start")
 	for kill := range kills {
 		calls, _ := p.seen()
-		require.True(t, eventually(2*time.Minute, func() bool { now, _ := p.seen(); return len(now) > len(calls) || len(now) == count }), "calls go on after %d kills", kill)
+		require.True(t, comesTrue(2*time.Minute, func() bool { now, _ := p.seen(); return len(now) > len(calls) || len(now) == count }), "calls go on after %d kills", kill)
 		time.Sleep(rand.N(400 * time.Millisecond)) // a random instant
 		victim := rand.IntN(len(nodes))
 		require.NoError(t, nodes[victim].command.Process.Kill())
@@ -120,20 +122,19 @@ func TestPromiseG4NoAttemptIsDialledTwice(t *testing.T) {
 	}
 	nodes[0].completes(campaign, 10*time.Minute)
 	calls, most := p.seen()
-	lost := 0
 	for number, status := range nodes[0].statuses(campaign) {
 		require.Equal(t, "reached-max-retries", status, number)
 	}
 	for number, times := range callsOf(calls) {
 		require.Equal(t, 1, times, number)
 	}
-	lost = count - len(callsOf(calls)) // claimed by a node that died before its INVITE left
+	lost := count - len(callsOf(calls)) // claimed by a node that died before its INVITE left
 	t.Logf("%d kills, %d leads: %d INVITEs, %d attempts ended with their node before they left, %d at once", kills, count, len(calls), lost, most)
 	require.LessOrEqual(t, lost, kills*6)
 }
 
 // Nobody who answers meets silence, and nobody's telephone stops ringing early.
-func TestPromiseG9NobodyMeetsSilence(t *testing.T) {
+func TestPromiseG9CampaignCallsMeetNoSilence(t *testing.T) {
 	t.Parallel()
 	count, parallel := 30, 5
 	if fullPromises() {
@@ -178,4 +179,59 @@ func TestPromiseG9NobodyMeetsSilence(t *testing.T) {
 	rang := slices.IndexFunc(calls, func(c peerCall) bool { return c.number == patient })
 	require.False(t, calls[rang].cancelled.IsZero())
 	require.GreaterOrEqual(t, calls[rang].cancelled.Sub(calls[rang].invited), 15*time.Second)
+}
+
+// People who say or key that they want no more calls are hung up on at once, and no campaign
+// of the account calls them again, whichever node serves it.
+func TestPromiseG5OptOutsInARunningCampaign(t *testing.T) {
+	t.Parallel()
+	count, parallel := 20, 4
+	if fullPromises() {
+		count, parallel = 200, 10
+	}
+	env := []string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_DB=" + storetest.EmptyPostgres(t), "PARLEY_OPT_OUT_KEY=4", "PARLEY_SIP=127.0.0.1:0"}
+	n := serves(t, env)
+	joins(t, env, n.token)
+	numbers := make([]string, count)
+	for i := range numbers {
+		numbers[i] = fmt.Sprintf("+1303555%02d%s", i/2, []string{"08", "16"}[i%2]) // spoken, and keyed
+	}
+	assistant := n.assistant("")
+	settings := fmt.Sprintf(`,"max_calls_in_parallel":%d`, parallel)
+	campaigns := []int{n.campaign(assistant, settings, numbers...), n.campaign(assistant, settings, numbers...)}
+	for _, c := range campaigns {
+		n.switches(c, "start")
+	}
+	for _, c := range campaigns {
+		n.completes(c, 20*time.Minute)
+		for number, status := range n.statuses(c) {
+			require.Equal(t, "blacklisted", status, number)
+		}
+	}
+	rows, err := database(t, env).Query("SELECT client_phone_number, opted_out, answered_at, ended_at, turns FROM calls WHERE dialed_at IS NOT NULL")
+	require.NoError(t, err)
+	defer rows.Close()
+	called, took := map[string]int{}, []time.Duration{}
+	for rows.Next() {
+		var number, document string
+		var optedOut bool
+		var answered, ended int64
+		require.NoError(t, rows.Scan(&number, &optedOut, &answered, &ended, &document))
+		called[number]++
+		var turns []parley.Turn
+		require.NoError(t, json.Unmarshal([]byte(document), &turns))
+		slices.Reverse(turns)
+		said := slices.IndexFunc(turns, func(t parley.Turn) bool { return t.Sender == "human" })
+		if optedOut && said >= 0 {
+			asked := time.UnixMicro(answered).Add(time.Duration(turns[said].EndedMS) * time.Millisecond)
+			took = append(took, time.UnixMicro(ended).Sub(asked))
+		}
+	}
+	require.NoError(t, rows.Err())
+	require.Len(t, called, count)
+	for number, times := range called {
+		require.Equal(t, 1, times, number)
+	}
+	t.Logf("%d opted out, each called once; the call was over %s after the customer's last words (p99)", count, percentile(took, 0.99).Round(time.Millisecond))
+	require.LessOrEqual(t, percentile(took, 0.99), 2*time.Second)
 }

@@ -38,7 +38,7 @@ type treatment struct {
 
 type peerCall struct {
 	number             string
-	invite             message
+	invite             sipMessage
 	from               *net.UDPAddr
 	last               string // response, for a repeated INVITE
 	invited, cancelled time.Time
@@ -48,13 +48,13 @@ type peerCall struct {
 	rtp                *net.UDPConn
 }
 
-// message is a SIP message, read just as far as is needed.
-type message struct {
+// sipMessage is a SIP message, read just as far as is needed.
+type sipMessage struct {
 	start   string
 	headers [][2]string
 }
 
-func readMessage(raw string) (m message) {
+func readSIP(raw string) (m sipMessage) {
 	head, _, _ := strings.Cut(raw, "\r\n\r\n")
 	lines := strings.Split(head, "\r\n")
 	m.start = lines[0]
@@ -65,7 +65,7 @@ func readMessage(raw string) (m message) {
 	return m
 }
 
-func (m message) get(name string) string {
+func (m sipMessage) get(name string) string {
 	for _, h := range m.headers {
 		if h[0] == name {
 			return h[1]
@@ -101,13 +101,13 @@ func (p *peer) read() {
 		if err != nil {
 			return
 		}
-		if m := readMessage(string(buffer[:n])); !strings.HasPrefix(m.start, "SIP/2.0") {
+		if m := readSIP(string(buffer[:n])); !strings.HasPrefix(m.start, "SIP/2.0") {
 			p.take(m, from)
 		}
 	}
 }
 
-func (p *peer) take(m message, from *net.UDPAddr) {
+func (p *peer) take(m sipMessage, from *net.UDPAddr) {
 	method, _, _ := strings.Cut(m.start, " ")
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *peer) take(m message, from *net.UDPAddr) {
 }
 
 // begin takes a new call.
-func (p *peer) begin(m message, from *net.UDPAddr) {
+func (p *peer) begin(m sipMessage, from *net.UDPAddr) {
 	_, rest, _ := strings.Cut(m.start, "sip:")
 	number, _, _ := strings.Cut(rest, "@")
 	c := &peerCall{number: number, invite: m, from: from, invited: time.Now()}
@@ -254,7 +254,7 @@ func (p *peer) reply(c *peerCall, status int, sdp string) {
 
 func (p *peer) send(text string, to *net.UDPAddr) { _, _ = p.conn.WriteToUDP([]byte(text), to) }
 
-func response(m message, status int, tag, body string, more ...string) string {
+func response(m sipMessage, status int, tag, body string, more ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SIP/2.0 %d X\r\n", status)
 	for _, h := range m.headers {

@@ -213,9 +213,10 @@ func (f *field) tick(ctx context.Context) (took time.Duration, begun int64, err 
 	if begun, err = f.db.System().CampaignCalls(ctx, f.campaign.ID); err != nil {
 		return 0, 0, err
 	}
+	const began = "FROM calls WHERE status IN ('initiated', 'ringing', 'in-progress') AND campaign_id = %d"
 	return took, begun, inTx(ctx, f.db.SQL(),
-		fmt.Sprintf("UPDATE calls SET status = 'no-answer', dialed_at = created_at, ended_at = created_at WHERE status = 'initiated' AND campaign_id = %d", f.campaign.ID),
-		fmt.Sprintf("UPDATE leads SET status = 'completed' WHERE status = 'processing' AND campaign_id = %d", f.campaign.ID))
+		fmt.Sprintf("UPDATE leads SET status = 'completed' WHERE id IN (SELECT lead_id "+began+")", f.campaign.ID),
+		fmt.Sprintf("UPDATE calls SET status = 'no-answer', dialed_at = created_at, ended_at = created_at WHERE id IN (SELECT id "+began+")", f.campaign.ID))
 }
 
 // bursts is how often the campaign's hundred places are filled.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +211,22 @@ func TestPromiseA7QuickOnSmallBoxes(t *testing.T) {
 		if p99 > promised.limit {
 			t.Errorf("%s: p99 %s is more than %s", promised.operation, p99, promised.limit)
 		}
+	}
+}
+
+// The whole bench of campaigns in a moment: every figure is there, and nothing stays.
+func TestBenchCampaign(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("PARLEY_BENCH_POSTGRES", "")
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"bench", "campaign", "--short", "1000", "--rows", "2000", "--ticks", "3"}, &out, &errOut); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &errOut)
+	}
+	if !regexp.MustCompile(`SQLite +\d+ +\S+ +\d+\.\d\d ms +\d+\.\d\d ms +\d+\.\d\d +\d+`).MatchString(out.String()) {
+		t.Errorf("no figures in\n%s", &out)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("the bench left %v, %v", left, err)
 	}
 }

@@ -38,49 +38,7 @@ func (d *Dialer) place(ctx context.Context, plan *Plan) error {
 // Locks are taken in the order of all who take several: the campaign, the do-not-call list,
 // the account, the lead, the counts of calls, the counts of leads.
 func (d *Dialer) claim(ctx context.Context, call *Call) error {
-	err := d.DB.Tenant(call.UserID).Tx(ctx, func(t *store.Tenant) error {
-		c, err := t.Campaign(ctx, call.CampaignID)
-		if err != nil || c.Status != parley.CampaignInProgress {
-			return err
-		}
-		up, err := t.System().CampaignCalls(ctx, c.ID)
-		if err != nil || int(up) >= c.MaxCallsInParallel {
-			return err
-		}
-		a, line, err := t.Caller(ctx, c.AssistantID)
-		if err != nil || a.Status != parley.Active {
-			return err
-		}
-		if line, err = d.lineOf(ctx, t, call, line); err != nil {
-			return err
-		}
-		listed, err := t.DoNotCall(ctx, call.Number)
-		if err != nil {
-			return err
-		}
-		if free, err := d.free(ctx, t, call.Number); err != nil || !free {
-			return err
-		}
-		lead, err := t.Lead(ctx, call.LeadID)
-		if err != nil || Recheck(time.Now(), c, lead, *call, d.sleeps(call, line), listed[call.Number]) != "" {
-			return err
-		}
-		claimed, ok := Claim(*lead, *call)
-		if !ok {
-			return nil
-		}
-		row, err := d.row(ctx, t, c, a, line, &claimed, call)
-		if err != nil {
-			return err
-		}
-		if err := t.CreateCall(ctx, row, ""); err != nil {
-			return err
-		}
-		if err := t.SaveProgress(ctx, &claimed); err != nil {
-			return err
-		}
-		return d.Queue.Dial(ctx, t.System(), row.ID)
-	})
+	err := d.DB.Tenant(call.UserID).Tx(ctx, func(t *store.Tenant) error { return d.claimIn(ctx, t, call) })
 	if parley.ErrorCode(err) != "" {
 		// The campaign, the lead or the line is gone, or policy forbids it: the next plan
 		// sees that.
@@ -88,6 +46,50 @@ func (d *Dialer) claim(ctx context.Context, call *Call) error {
 		return nil
 	}
 	return err
+}
+
+func (d *Dialer) claimIn(ctx context.Context, t *store.Tenant, call *Call) error {
+	c, err := t.Campaign(ctx, call.CampaignID)
+	if err != nil || c.Status != parley.CampaignInProgress {
+		return err
+	}
+	up, err := t.System().CampaignCalls(ctx, c.ID)
+	if err != nil || int(up) >= c.MaxCallsInParallel {
+		return err
+	}
+	a, line, err := t.Caller(ctx, c.AssistantID)
+	if err != nil || a.Status != parley.Active {
+		return err
+	}
+	if line, err = d.lineOf(ctx, t, call, line); err != nil {
+		return err
+	}
+	listed, err := t.DoNotCall(ctx, call.Number)
+	if err != nil {
+		return err
+	}
+	if free, err := d.free(ctx, t, call.Number); err != nil || !free {
+		return err
+	}
+	lead, err := t.Lead(ctx, call.LeadID)
+	if err != nil || Recheck(time.Now(), c, lead, *call, d.sleeps(call, line), listed[call.Number]) != "" {
+		return err
+	}
+	claimed, ok := Claim(*lead, *call)
+	if !ok {
+		return nil
+	}
+	row, err := d.row(ctx, t, c, a, line, &claimed, call)
+	if err != nil {
+		return err
+	}
+	if err := t.CreateCall(ctx, row, ""); err != nil {
+		return err
+	}
+	if err := t.SaveProgress(ctx, &claimed); err != nil {
+		return err
+	}
+	return d.Queue.Dial(ctx, t.System(), row.ID)
 }
 
 // free says whether the account may begin a call, and one to this number.
@@ -190,8 +192,8 @@ func withdrawn(lead *parley.Lead, call *Call) parley.EndReason {
 // Concluded moves a lead on when a call to it is over, in the transaction that ended it.
 func (d *Dialer) Concluded(ctx context.Context, tx *store.System, c *parley.Call) error {
 	campaign, err := tx.CampaignOf(ctx, c)
-	if err != nil || campaign == nil || c.LeadID == nil {
-		return err
+	if err != nil || c.LeadID == nil {
+		return goneIsFine(err)
 	}
 	lead, err := tx.Tenant(c.UserID).Lead(ctx, *c.LeadID)
 	if err != nil || lead.Attempts != c.LeadAttempt && !c.OptedOut {

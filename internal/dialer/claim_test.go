@@ -110,14 +110,10 @@ func TestChangesBetweenPlanAndClaim(t *testing.T) {
 		"called by another campaign": func(s *site, _ *parley.Campaign, l *parley.Lead) error {
 			other := s.campaign(nil)
 			storetest.Lead(s.t, s.tenant, other.ID, l.PhoneNumber)
-			plan, carryOut, err := node(s.t, s.db).Planned(s.t.Context(), time.Now())
-			require.Len(s.t, plan.Calls, 1)
-			if plan.Calls[0].CampaignID != other.ID { // of two that are equal the older comes first
-				s.stop(l.CampaignID)
-				_, carryOut, err = node(s.t, s.db).Planned(s.t.Context(), time.Now())
-				require.NoError(s.t, err)
-				s.start(l.CampaignID)
-			}
+			s.stop(l.CampaignID)
+			_, carryOut, err := node(s.t, s.db).Planned(s.t.Context(), time.Now())
+			require.NoError(s.t, err)
+			s.start(l.CampaignID)
 			if err := carryOut(); err != nil {
 				return err
 			}

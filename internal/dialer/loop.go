@@ -38,7 +38,7 @@ const (
 	leaseFor = 5 * time.Second
 	// renewEvery is how often it says that it lives: each time costs a write.
 	renewEvery = leaseFor / 5
-	// mostDue bounds the leads of a campaign that are looked at at once. More than can be
+	// mostDue bounds the leads of a campaign that one look takes in. More than can be
 	// called are read, for some of them must wait and are put off.
 	mostDue = 200
 	// mostAsked bounds the numbers that are asked about at once: a statement takes so many.

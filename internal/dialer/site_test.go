@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,7 +154,7 @@ func forbidden(ctx context.Context, d *dialer.Dialer, tx *store.System, c *parle
 	if asked, err := tx.HangupAsked(ctx, c.ID); err != nil || asked {
 		return parley.EndHangup, err
 	}
-	if (parley.NumberPolicy{}).Check(c.CustomerNumber) != nil {
+	if strings.HasPrefix(c.CustomerNumber, "+1900") { // one that policy forbids
 		return parley.EndBlocked, nil
 	}
 	if reason, err := d.Recheck(ctx, tx, c); err != nil || reason != "" {

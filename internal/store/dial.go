@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley"
@@ -20,29 +21,28 @@ func (s *System) Lease(ctx context.Context, task, node string, lasts time.Durati
 	return n > 0, err
 }
 
-// CampaignOf is the campaign of a call, nil without one. It is not locked.
+// CampaignOf is the campaign of a call, which is not locked. Without one it is a not-found
+// error.
 func (s *System) CampaignOf(ctx context.Context, c *parley.Call) (*parley.Campaign, error) {
 	if c.CampaignID == nil {
-		return nil, nil
+		return nil, parley.ErrNotFound("Campaign")
 	}
-	campaign, err := s.Tenant(c.UserID).campaign(ctx, *c.CampaignID, "")
-	if parley.ErrorCode(err) == parley.NotFound {
-		return nil, nil
-	}
-	return campaign, err
+	return s.Tenant(c.UserID).campaign(ctx, *c.CampaignID, "")
 }
 
 // LeadOf is the lead of a call and its campaign, as far as there are any. The lead is
 // locked in a transaction.
 func (s *System) LeadOf(ctx context.Context, c *parley.Call) (lead *parley.Lead, campaign *parley.Campaign, err error) {
-	if campaign, err = s.CampaignOf(ctx, c); err != nil || c.LeadID == nil {
-		return nil, campaign, err
+	if campaign, err = s.CampaignOf(ctx, c); err != nil && parley.ErrorCode(err) != parley.NotFound {
+		return nil, nil, err
 	}
-	lead, err = s.Tenant(c.UserID).Lead(ctx, *c.LeadID)
-	if parley.ErrorCode(err) == parley.NotFound {
+	if c.LeadID == nil {
 		return nil, campaign, nil
 	}
-	return lead, campaign, err
+	if lead, err = s.Tenant(c.UserID).Lead(ctx, *c.LeadID); err != nil && parley.ErrorCode(err) != parley.NotFound {
+		return nil, nil, err
+	}
+	return lead, campaign, nil
 }
 
 // CampaignAtWork is a running campaign with what the dialer needs to know of it.
@@ -222,13 +222,12 @@ func (t *Tenant) unchanged(ctx context.Context, leads []parley.Lead) ([]parley.I
 	if err != nil {
 		return nil, err
 	}
-	ids = ids[:0]
-	for _, v := range found {
-		if v.at.Equal(seen[v.id]) {
-			ids = append(ids, v.id)
-		}
+	found = slices.DeleteFunc(found, func(v version) bool { return !v.at.Equal(seen[v.id]) })
+	same := make([]parley.ID, len(found))
+	for i, v := range found {
+		same[i] = v.id
 	}
-	return ids, nil
+	return same, nil
 }
 
 // SaveProgress writes how far a lead has come: its status, its round, and those of its contacts.

@@ -45,19 +45,19 @@ func TestCapsOfAccountsAndTrunks(t *testing.T) {
 		require.NoError(t, s.tenant.CreateTrunk(ctx, trunk))
 		line := &parley.PhoneNumber{Number: "+12025559999", CountryCode: "US", Type: "SIP", TrunkID: &trunk.ID}
 		require.NoError(t, s.tenant.CreatePhoneNumber(ctx, line))
-		real := s.state(s.campaign(parley.Input{"max_calls_in_parallel": 50}).ID)
-		real.PhoneNumberIDs = []parley.ID{line.ID}
-		require.NoError(t, s.tenant.SaveCampaign(ctx, real))
-		s.leads(real, 40, 9)
+		trunked := s.state(s.campaign(parley.Input{"max_calls_in_parallel": 50}).ID)
+		trunked.PhoneNumberIDs = []parley.ID{line.ID}
+		require.NoError(t, s.tenant.SaveCampaign(ctx, trunked))
+		s.leads(trunked, 40, 9)
 		s.tick()
-		placed := slices.DeleteFunc(s.waiting(), func(k parley.Call) bool { return *k.CampaignID != real.ID })
+		placed := slices.DeleteFunc(s.waiting(), func(k parley.Call) bool { return *k.CampaignID != trunked.ID })
 		require.Len(t, placed, 2, "calls begun within a second")
 		require.Equal(t, trunk.ID, *placed[0].TrunkID)
 		require.Equal(t, parley.CarrierTrunk, placed[0].Carrier)
 		require.Equal(t, "+12025559999", placed[0].AssistantNumber)
 		s.tick()
 		s.tick()
-		placed = slices.DeleteFunc(s.waiting(), func(k parley.Call) bool { return *k.CampaignID != real.ID })
+		placed = slices.DeleteFunc(s.waiting(), func(k parley.Call) bool { return *k.CampaignID != trunked.ID })
 		require.Len(t, placed, 3, "channels of the trunk")
 	})
 }

@@ -55,7 +55,7 @@ func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
 	t.Parallel()
 	count, parallel := 200, 10
 	if fullPromises() {
-		count, parallel = 5000, 50
+		count, parallel = 5000, 20
 	}
 	p := startPeer(t, func(string) treatment {
 		return treatment{rings: 200*time.Millisecond + rand.N(400*time.Millisecond), status: 486}

@@ -89,7 +89,26 @@ func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
 	for number, times := range callsOf(calls) {
 		require.Equal(t, 1, times, number)
 	}
-	require.Len(t, callsOf(calls), count)
+	if len(callsOf(calls)) < count {
+		t.Errorf("%d of %d leads were called; their calls ended so: %v", len(callsOf(calls)), count, endings(t, env))
+	}
+}
+
+// endings counts why calls ended.
+func endings(t *testing.T, env []string) map[string]int {
+	t.Helper()
+	rows, err := database(t, env).Query("SELECT COALESCE(end_reason, status), COUNT(*) FROM calls GROUP BY 1")
+	require.NoError(t, err)
+	defer rows.Close()
+	all := map[string]int{}
+	for rows.Next() {
+		var reason string
+		var n int
+		require.NoError(t, rows.Scan(&reason, &n))
+		all[reason] = n
+	}
+	require.NoError(t, rows.Err())
+	return all
 }
 
 // Nodes are killed at random instants: no attempt is dialled twice, and no lead is lost.

@@ -80,13 +80,13 @@ func (n *node) standing(campaign int) string {
 // completes waits for the end of a campaign.
 func (n *node) completes(campaign int, within time.Duration) {
 	n.t.Helper()
-	if !becomesSo(within, func() bool { return n.standing(campaign) == "completed" }) {
+	if !comesTrue(within, func() bool { return n.standing(campaign) == "completed" }) {
 		n.t.Fatalf("the campaign is %s with %v\n%s", n.standing(campaign), n.statuses(campaign), n.log)
 	}
 }
 
-// becomesSo asks until something is so, or for too long: another process can only be asked.
-func becomesSo(limit time.Duration, is func() bool) bool {
+// comesTrue asks until something is so, or for too long: another process can only be asked.
+func comesTrue(limit time.Duration, is func() bool) bool {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if is() {
 			return true
@@ -134,7 +134,7 @@ func TestSandboxCampaign(t *testing.T) {
 		first := map[string]string{number("00"): "completed", number("01"): "rescheduled", number("03"): "rescheduled", number("04"): "rescheduled",
 			number("05"): "completed", number("06"): "completed", number("07"): "completed", number("08"): "blacklisted"}
 		misheard := map[string]int{}
-		if !becomesSo(4*time.Minute, func() bool {
+		if !comesTrue(4*time.Minute, func() bool {
 			now := n.statuses(main)
 			for _, callee := range []string{"04", "08"} {
 				// On a machine that is too busy words get lost: whoever was taken for somebody else is called again.

@@ -54,7 +54,7 @@ type sipMessage struct {
 	headers [][2]string
 }
 
-func readMessage(raw string) (m sipMessage) {
+func readSIP(raw string) (m sipMessage) {
 	head, _, _ := strings.Cut(raw, "\r\n\r\n")
 	lines := strings.Split(head, "\r\n")
 	m.start = lines[0]
@@ -101,7 +101,7 @@ func (p *peer) read() {
 		if err != nil {
 			return
 		}
-		if m := readMessage(string(buffer[:n])); !strings.HasPrefix(m.start, "SIP/2.0") {
+		if m := readSIP(string(buffer[:n])); !strings.HasPrefix(m.start, "SIP/2.0") {
 			p.take(m, from)
 		}
 	}

@@ -116,7 +116,7 @@ func TestPromiseQ5SmallCampaignsAreNotStarved(t *testing.T) {
 func TestEverythingAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := newSite(t, db)
-		rounds := 40
+		rounds := 20
 		if fullPromises() {
 			rounds = 400
 		}

@@ -117,11 +117,14 @@ func TestFollowingACall(t *testing.T) {
 		call, err := system.Call(t.Context(), 1)
 		require.NoError(t, err)
 		call.Status = parley.CallEndedByAssistant
-		require.NoError(t, system.EndCall(t.Context(), "node", call))
+		// As the switchboard does: a status and its step commit together.
+		require.NoError(t, system.Tx(t.Context(), func(s *store.System) error { return s.EndCall(t.Context(), "node", call) }))
 		_, _, detail = first.hears()
 		require.Equal(t, "ended_by_assistant", detail["status"])
-		_, err = system.CompleteCall(t.Context(), call)
-		require.NoError(t, err)
+		require.NoError(t, system.Tx(t.Context(), func(s *store.System) error {
+			_, err := s.CompleteCall(t.Context(), call)
+			return err
+		}))
 		for _, l := range []*listener{first, second} {
 			for status := ""; status != "completed"; {
 				_, _, detail = l.hears()

@@ -255,6 +255,7 @@ func TestPromiseQ7BothDatabasesMeanTheSame(t *testing.T) {
 	onePurpose := map[string]bool{
 		"TestOpeningAndClosingLeavesNothingRunning": true, // SQLite's own pools
 		"TestPromiseA7NoListReadsWholeTables":       true, // SQLite's planner
+		"TestStatementsAreKept":                     true, // SQLite's driver
 		"TestKeysThatCannotBeUsed":                  true, // no database
 		"TestSignaturesAcrossRotation":              true, // no database
 		"TestRecordingsAreSalvaged":                 true, // no database

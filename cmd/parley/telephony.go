@@ -99,6 +99,11 @@ func (t *Telephony) validate() (err error) {
 			return err
 		}
 	}
+	return t.readRates()
+}
+
+// readRates reads what calls cost.
+func (t *Telephony) readRates() (err error) {
 	t.rates = parley.DefaultRates()
 	if t.Rates == "" {
 		return nil

@@ -62,7 +62,9 @@ func TestPacerLeavesOutWhatIsLongPast(t *testing.T) {
 func TestLatenessPercentiles(t *testing.T) {
 	t.Parallel()
 	var l lateness
-	require.Zero(t, l.read())
+	before := l.read()
+	require.Zero(t, before.Packets)
+	require.Zero(t, before.Max)
 	for i := range 1000 {
 		l.note(time.Duration(i) * 10 * time.Microsecond)
 	}
@@ -73,4 +75,11 @@ func TestLatenessPercentiles(t *testing.T) {
 	require.InDelta(t, 5000, got.P50.Microseconds(), 50)
 	require.InDelta(t, 9900, got.P99.Microseconds(), 50)
 	require.Equal(t, time.Second, got.Max)
+	require.EqualValues(t, 501, got.Within(5*time.Millisecond), "the one that was early too")
+	l.note(20 * time.Millisecond)
+	since := l.read().Since(got)
+	require.EqualValues(t, 1, since.Packets)
+	require.InDelta(t, 20_000, since.P50.Microseconds(), 50)
+	require.Equal(t, 20*time.Millisecond, since.Total)
+	require.EqualValues(t, 1003, l.read().Since(before).Packets)
 }

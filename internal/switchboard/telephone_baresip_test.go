@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,23 +229,35 @@ func (b *baresip) trunk(network string) parley.Trunk {
 	return parley.Trunk{ID: 2, Address: "127.0.0.1:" + strconv.Itoa(port), Transport: network, CallingFormat: "+e164"}
 }
 
-// freePorts is a port whose successor is free too, for UDP and TCP.
+// given are the ports that freePorts has given away in this process.
+var given sync.Map
+
+// freePorts is a port whose successor is free too, for UDP and TCP. It lies below those that
+// the system gives to whoever asks for any, so that nobody takes it before its owner does.
 func freePorts(t *testing.T) int {
 	t.Helper()
-	for range 100 {
-		first, err := net.Listen("tcp4", "127.0.0.1:0")
-		require.NoError(t, err)
-		port := first.Addr().(*net.TCPAddr).Port
-		second, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port+1))
-		_ = first.Close()
-		if err != nil {
-			continue
+	for range 1000 {
+		port := 10000 + 2*rand.IntN(3000)
+		if _, taken := given.LoadOrStore(port, true); !taken && free(port) && free(port+1) {
+			return port
 		}
-		_ = second.Close()
-		return port
 	}
-	t.Fatal("no two ports in a row")
+	t.Fatal("no free ports")
 	return 0
+}
+
+func free(port int) bool {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	tcp, err := net.Listen("tcp4", address)
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp4", address)
+	if err != nil {
+		return false
+	}
+	return udp.Close() == nil
 }
 
 // A call with baresip, placed by either side: each hears the other's tone, keys go both

@@ -288,9 +288,10 @@ func TestBaresipTalks(t *testing.T) {
 			t.Run(name+", "+direction, func(t *testing.T) {
 				t.Parallel()
 				tls, file := identity(t)
-				c.phone.certificate = file
-				c.phone.account += ";answermode=auto"
-				b := startBaresip(t, c.phone)
+				phone := c.phone // both directions share the case
+				phone.certificate = file
+				phone.account += ";answermode=auto"
+				b := startBaresip(t, phone)
 				s := newStation(t, c.network, tls, nil)
 				var k *talk
 				if ours {

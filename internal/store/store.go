@@ -34,8 +34,6 @@ type DB struct {
 	options     Options
 	postgres    bool
 	keys        *Keys
-	prepared    *statements // of the read pool
-	writing     *statements // of the pool that writes, in SQLite
 	batch       batch
 }
 
@@ -51,7 +49,7 @@ const FileName = "parley.db"
 
 // Open opens a database without touching its schema.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys, prepared: newStatements(), writing: newStatements()}
+	db := &DB{options: o, postgres: o.URL != "", keys: o.Keys}
 	open := db.openSQLite
 	if db.postgres {
 		open = db.openPostgres
@@ -77,10 +75,7 @@ func (db *DB) openSQLite(o Options) error {
 	path := "file:" + (&url.URL{Path: filepath.Join(o.Dir, FileName)}).EscapedPath() + pragmas
 	db.write = sql.OpenDB(keeping{path + "&_txlock=immediate"})
 	db.write.SetMaxOpenConns(1)
-	var err error
-	if db.read, err = sql.Open("sqlite", path+"&_pragma=query_only(1)"); err != nil {
-		return err
-	}
+	db.read = sql.OpenDB(keeping{path + "&_pragma=query_only(1)"})
 	readers := max(4, runtime.NumCPU())
 	db.read.SetMaxOpenConns(readers)
 	db.read.SetMaxIdleConns(readers)
@@ -102,8 +97,6 @@ func (db *DB) openPostgres(o Options) error {
 
 // Close waits for running statements and closes the database.
 func (db *DB) Close() error {
-	db.prepared.close()
-	db.writing.close()
 	err := db.write.Close()
 	if db.read != db.write {
 		err = errors.Join(err, db.read.Close())
@@ -196,7 +189,6 @@ func (s session) attempt(ctx context.Context, fn func(session) error) (again boo
 	if err := tx.Commit(); err != nil {
 		return false, err
 	}
-	s.db.writing.prepareWanted(ctx, s.db.write)
 	return false, nil
 }
 
@@ -211,9 +203,6 @@ func sacrificed(err error) bool {
 }
 
 func (s session) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if statement := s.compiled(ctx, query); statement != nil {
-		return statement.ExecContext(ctx, args...)
-	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		return s.tx.ExecContext(ctx, query, args...)
@@ -229,10 +218,6 @@ func (s session) exec(ctx context.Context, query string, args ...any) (sql.Resul
 
 // insert runs an INSERT ... RETURNING id.
 func (s session) insert(ctx context.Context, query string, args ...any) (id parley.ID, err error) {
-	if statement := s.compiled(ctx, query); statement != nil {
-		err = statement.QueryRowContext(ctx, args...).Scan(&id)
-		return id, err
-	}
 	query = s.db.rebind(query)
 	if s.tx != nil {
 		err = s.tx.QueryRowContext(ctx, query, args...).Scan(&id)
@@ -243,33 +228,10 @@ func (s session) insert(ctx context.Context, query string, args ...any) (id parl
 }
 
 func (s session) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if statement := s.compiled(ctx, query); statement != nil {
-		return statement.QueryContext(ctx, args...)
-	}
 	if s.tx != nil {
 		return s.tx.QueryContext(ctx, s.db.rebind(query), args...)
 	}
-	if s.db.postgres {
-		return s.db.read.QueryContext(ctx, s.db.rebind(query), args...) // pgx prepares by itself
-	}
-	statement, err := s.db.prepared.prepare(ctx, s.db.read, query)
-	if err != nil {
-		return nil, err
-	}
-	return statement.QueryContext(ctx, args...)
-}
-
-// compiled is the statement as compiled for SQLite's transaction, or nil if there
-// is none yet.
-func (s session) compiled(ctx context.Context, query string) *sql.Stmt {
-	if s.tx == nil || s.db.postgres {
-		return nil
-	}
-	statement := s.db.writing.find(query)
-	if statement == nil {
-		return nil
-	}
-	return s.tx.StmtContext(ctx, statement)
+	return s.db.read.QueryContext(ctx, s.db.rebind(query), args...)
 }
 
 // rebind turns ? into $1, $2, ... for PostgreSQL. No statement here has a ? inside a literal.

@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"parley/internal/store/storetest": {"parley/internal/store"},
 	"parley/internal/jobs":            {"parley/internal/store"},
 	"parley/internal/api":             {"parley/internal/store", "parley/internal/jobs"},
+	"parley/internal/sip/siptest":     {},
 	"parley/internal/sip":             {"parley/internal/media", "parley/internal/audio"},
 	"parley/internal/switchboard":     {"parley/internal/store", "parley/internal/jobs", "parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio"},
 	"parley/internal/simulator":       {"parley/internal/sip", "parley/internal/media", "parley/internal/converse", "parley/internal/audio", "parley/internal/provider"},
@@ -42,7 +43,7 @@ var only = map[string][]string{
 	"net/http":                    {"parley/internal/api", "parley/cmd/parley", "parley/internal/provider", "parley/internal/egress"},
 	"code.dny.dev/ssrf":           {"parley/internal/egress"},
 	"database/sql":                {"parley/internal/store", "parley/internal/jobs", "parley/cmd/parley"},
-	"testing":                     {"parley/internal/store/storetest"},
+	"testing":                     {"parley/internal/store/storetest", "parley/internal/sip/siptest"},
 }
 
 type goPackage struct {

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,6 +23,7 @@ import (
 
 	"parley"
 	"parley/internal/sip"
+	"parley/internal/sip/siptest"
 )
 
 // full says whether promises are kept at their full figures.
@@ -260,49 +259,13 @@ func TestSetUpRateOfAServer(t *testing.T) {
 // sipp places calls at a desk; none may fail.
 func (d *desk) sipp(t *testing.T, calls, perSecond int) {
 	t.Helper()
-	program, err := exec.LookPath("sipp")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("sipp is missing: apt-get install sip-tester")
-		}
-		t.Skip("SKIPPED, NOT TESTED: sipp is missing: apt-get install sip-tester")
-	}
-	scenario, err := filepath.Abs("../../internal/sip/testdata/uac_call.xml")
-	require.NoError(t, err)
-	command := exec.Command(program, "-sf", scenario, "-i", "127.0.0.1", "-nostdin", "-timeout", "180s", "-timeout_error", "-s", deskNumber,
-		"-m", strconv.Itoa(calls), "-r", strconv.Itoa(perSecond), "-l", "2000", "-trace_rtt", "-rtt_freq", "1", "-trace_err", "-error_file", "errors", d.sip)
-	command.Dir = t.TempDir()
-	out, err := command.CombinedOutput()
-	if err != nil {
-		errors, _ := os.ReadFile(filepath.Join(command.Dir, "errors"))
-		t.Fatalf("sipp: %v\n%s\n%s", err, errors, out[max(0, len(out)-2000):])
-	}
-	times := answerTimes(t, command.Dir)
+	peer := siptest.StartSipp(t, "../../internal/sip/testdata/uac_call.xml", "-s", deskNumber, "-m", strconv.Itoa(calls), "-r", strconv.Itoa(perSecond), "-l", "2000", d.sip)
+	require.NoError(t, peer.Wait())
+	times := peer.AnswerTimes()
 	t.Logf("%d calls at %d/s, INVITE to 200: p50 %s, p99 %s", calls, perSecond, percentile(times, 0.5), percentile(times, 0.99))
 	if full() && perSecond <= 50 {
 		require.LessOrEqual(t, percentile(times, 0.99), 100*time.Millisecond)
 	}
-}
-
-// answerTimes reads sipp's response times.
-func answerTimes(t *testing.T, folder string) (times []time.Duration) {
-	t.Helper()
-	tables, err := filepath.Glob(filepath.Join(folder, "*rtt.csv"))
-	require.NoError(t, err)
-	for _, name := range tables {
-		raw, err := os.ReadFile(name)
-		require.NoError(t, err)
-		for line := range strings.Lines(string(raw)) {
-			fields := strings.Split(line, ";")
-			if len(fields) < 2 {
-				continue
-			}
-			if ms, err := strconv.ParseFloat(strings.TrimSpace(fields[1]), 64); err == nil {
-				times = append(times, time.Duration(ms*float64(time.Millisecond)))
-			}
-		}
-	}
-	return times
 }
 
 // statusOf is the status that a call was refused with, 0 for one that was answered.

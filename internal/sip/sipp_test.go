@@ -2,15 +2,8 @@ package sip
 
 import (
 	"context"
-	"encoding/csv"
-	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,49 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/sip/siptest"
 )
 
-// sipp starts Debian's sipp with a scenario of ours. Without it the test is skipped, in
-// CI it fails: a peer that is not our own code is the point.
-func sipp(t *testing.T, scenario string, port int, arguments ...string) (wait func() error, folder string) {
+// sipp starts Debian's sipp with a scenario of ours.
+func sipp(t *testing.T, scenario string, arguments ...string) *siptest.Sipp {
 	t.Helper()
-	program, err := exec.LookPath("sipp")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("sipp is missing: apt-get install sip-tester")
-		}
-		t.Skip("SKIPPED, NOT TESTED: sipp is missing: apt-get install sip-tester")
-	}
-	path, err := filepath.Abs(filepath.Join("testdata", scenario+".xml"))
-	require.NoError(t, err)
-	folder = t.TempDir()
-	common := []string{"-sf", path, "-i", "127.0.0.1", "-p", strconv.Itoa(port), "-nostdin", "-timeout", "90s", "-timeout_error",
-		"-trace_err", "-error_file", filepath.Join(folder, "errors"), "-s", "+12025550123"}
-	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
-	command := exec.CommandContext(ctx, program, append(common, arguments...)...)
-	command.Dir = folder
-	var out strings.Builder
-	command.Stdout, command.Stderr = &out, &out
-	require.NoError(t, command.Start())
-	return func() error {
-		defer cancel()
-		err := command.Wait()
-		if err != nil {
-			errors, _ := os.ReadFile(filepath.Join(folder, "errors"))
-			err = fmt.Errorf("sipp %s: %w\n%s\n%s", scenario, err, errors, tail(out.String(), 3000))
-		}
-		return err
-	}, folder
-}
-
-func tail(s string, n int) string { return s[max(0, len(s)-n):] }
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	require.NoError(t, err)
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port
+	return siptest.StartSipp(t, filepath.Join("testdata", scenario+".xml"), append([]string{"-s", "+12025550123"}, arguments...)...)
 }
 
 func TestSippCallsUs(t *testing.T) {
@@ -101,8 +58,8 @@ func TestSippCallsUs(t *testing.T) {
 				trunk.Username, trunk.Password = "parley", "secret-of-sipp"
 			}
 			b.SetTrunks([]parley.Trunk{trunk})
-			wait, _ := sipp(t, scenario, freePort(t), "-m", "3", "-r", "10", b.Addr("udp").String())
-			require.NoError(t, wait())
+			peer := sipp(t, scenario, "-m", "3", "-r", "10", b.Addr("udp").String())
+			require.NoError(t, peer.Wait())
 			if scenario == "uac_info" {
 				require.Equal(t, byte('7'), get(t, digits))
 			}
@@ -118,8 +75,8 @@ func TestSippCallsUsOverTCP(t *testing.T) {
 		s := quick()
 		s.Listen = []Listen{{Network: "tcp", Address: "127.0.0.1:0"}}
 		b := callee(t, s, answering(nil, Hooks{}))
-		wait, _ := sipp(t, "uac_call", freePort(t), "-t", mode, "-max_socket", "100", "-m", "3", "-r", "10", b.Addr("tcp").String())
-		require.NoError(t, wait(), mode)
+		peer := sipp(t, "uac_call", "-t", mode, "-max_socket", "100", "-m", "3", "-r", "10", b.Addr("tcp").String())
+		require.NoError(t, peer.Wait(), mode)
 		eventually(t, "no call stays", func() bool { return b.Counters().Active == 0 })
 	}
 }
@@ -128,17 +85,15 @@ func TestWeCallSippOverTCP(t *testing.T) {
 	t.Parallel()
 	s := quick()
 	s.Listen = []Listen{{Network: "tcp", Address: "127.0.0.1:0"}}
-	a, port := start(t, s), freePort(t)
-	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	wait, _ := sipp(t, "uas_call", port, "-t", "t1", "-m", "1")
+	a, peer := start(t, s), sipp(t, "uas_call", "-t", "t1", "-m", "1")
 	var c *Call
 	eventually(t, "sipp listens", func() (answered bool) { // TCP is refused until then
 		var err error
-		c, err = a.Dial(within(t), parley.Trunk{ID: 1, Address: at, Transport: "tcp"}, Outgoing{To: "+12025550123", Media: media(5000)})
+		c, err = a.Dial(within(t), parley.Trunk{ID: 1, Address: peer.Address(), Transport: "tcp"}, Outgoing{To: "+12025550123", Media: media(5000)})
 		return err == nil
 	})
 	_ = c.Hangup(within(t)) // sipp answers and closes the connection in one go
-	require.NoError(t, wait())
+	require.NoError(t, peer.Wait())
 }
 
 func TestWeCallSipp(t *testing.T) {
@@ -150,9 +105,8 @@ func TestWeCallSipp(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			a := start(t, quick())
-			port := freePort(t)
-			wait, _ := sipp(t, scenario, port, "-m", "1")
-			trunk := parley.Trunk{ID: 1, Address: "127.0.0.1:" + strconv.Itoa(port), Transport: "udp", Username: "parley", Password: "secret-of-sipp"}
+			peer := sipp(t, scenario, "-m", "1")
+			trunk := parley.Trunk{ID: 1, Address: peer.Address(), Transport: "udp", Username: "parley", Password: "secret-of-sipp"}
 			ring := 10 * time.Second
 			if scenario == "uas_cancel" {
 				ring = time.Second
@@ -160,7 +114,7 @@ func TestWeCallSipp(t *testing.T) {
 			c, err := a.Dial(within(t), trunk, Outgoing{To: "+12025550123", Media: media(5000), RingTimeout: ring})
 			if outcome != "" {
 				require.Equal(t, outcome, failure(t, err).Outcome)
-				require.NoError(t, wait())
+				require.NoError(t, peer.Wait())
 				return
 			}
 			require.NoError(t, err)
@@ -176,7 +130,7 @@ func TestWeCallSipp(t *testing.T) {
 				require.NoError(t, c.Transfer(within(t), "+12025550199"))
 			}
 			require.NoError(t, c.Hangup(within(t)))
-			require.NoError(t, wait())
+			require.NoError(t, peer.Wait())
 		})
 	}
 }
@@ -190,16 +144,16 @@ func TestPromiseT1(t *testing.T) {
 		_ = in.Ring()
 		_, _ = in.Answer(media(4000), Hooks{Ended: func(End) { terminal.Add(1) }})
 	})
-	wait, folder := sipp(t, "uac_call", freePort(t), "-m", strconv.Itoa(n), "-r", "50", "-trace_rtt", "-rtt_freq", "1", b.Addr("udp").String())
-	require.NoError(t, wait(), "0 failed, 0 unexpected messages")
+	peer := sipp(t, "uac_call", "-m", strconv.Itoa(n), "-r", "50", b.Addr("udp").String())
+	require.NoError(t, peer.Wait(), "0 failed, 0 unexpected messages")
 	eventually(t, "every call has its end", func() bool { return terminal.Load() == int64(n) })
 	require.Zero(t, b.Counters().Active)
-	times := answerTimes(t, folder)
+	times := peer.AnswerTimes()
 	require.NotEmpty(t, times)
 	p99 := times[len(times)*99/100]
-	t.Logf("%d calls, INVITE to 200: p50 %.1f ms, p99 %.1f ms, max %.1f ms", n, times[len(times)/2], p99, times[len(times)-1])
+	t.Logf("%d calls, INVITE to 200: p50 %s, p99 %s, max %s", n, times[len(times)/2], p99, times[len(times)-1])
 	if full() {
-		require.LessOrEqual(t, p99, 100.0)
+		require.LessOrEqual(t, p99, 100*time.Millisecond)
 	}
 }
 
@@ -210,33 +164,8 @@ func TestSetUpRate(t *testing.T) {
 		t.Skip("runs with PARLEY_PROMISES=full")
 	}
 	b := callee(t, quick(), answering(nil, Hooks{}))
-	wait, folder := sipp(t, "uac_call", freePort(t), "-m", "4000", "-r", "200", "-l", "1000", "-trace_rtt", "-rtt_freq", "1", b.Addr("udp").String())
-	require.NoError(t, wait())
-	times := answerTimes(t, folder)
-	t.Logf("200 calls a second: INVITE to 200 p50 %.1f ms, p99 %.1f ms", times[len(times)/2], times[len(times)*99/100])
-}
-
-// answerTimes reads sipp's response times in milliseconds, in rising order.
-func answerTimes(t *testing.T, folder string) (times []float64) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*rtt.csv"))
-	require.NoError(t, err)
-	for _, name := range files {
-		f, err := os.Open(name)
-		require.NoError(t, err)
-		r := csv.NewReader(f)
-		r.Comma, r.FieldsPerRecord = ';', -1
-		rows, err := r.ReadAll()
-		_ = f.Close()
-		require.NoError(t, err)
-		for _, row := range rows {
-			if len(row) > 1 {
-				if ms, err := strconv.ParseFloat(strings.TrimSpace(row[1]), 64); err == nil {
-					times = append(times, ms)
-				}
-			}
-		}
-	}
-	slices.Sort(times)
-	return times
+	peer := sipp(t, "uac_call", "-m", "4000", "-r", "200", "-l", "1000", b.Addr("udp").String())
+	require.NoError(t, peer.Wait())
+	times := peer.AnswerTimes()
+	t.Logf("200 calls a second: INVITE to 200 p50 %s, p99 %s", times[len(times)/2], times[len(times)*99/100])
 }

@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"parley"
 	"parley/internal/audio"
 	"parley/internal/sip"
+	"parley/internal/sip/siptest"
 )
 
 const (
@@ -57,20 +56,14 @@ type softphone struct {
 
 func startBaresip(t *testing.T, s softphone) *baresip {
 	t.Helper()
-	program, err := exec.LookPath("baresip")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("baresip is missing: apt-get install baresip-core")
-		}
-		t.Skip("SKIPPED, NOT TESTED: baresip is missing: apt-get install baresip-core")
-	}
-	b := &baresip{t: t, folder: t.TempDir(), port: freePorts(t), events: make(chan baresipEvent, 64)}
-	control := freePorts(t)
+	b := &baresip{t: t, folder: t.TempDir(), port: siptest.Ports(t), events: make(chan baresipEvent, 64)}
+	control := siptest.Ports(t)
 	b.configure(s, control)
+	var err error
 	b.log, err = os.Create(filepath.Join(b.folder, "log"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	command := exec.CommandContext(ctx, program, "-4", "-v", "-f", b.folder)
+	command := exec.CommandContext(ctx, siptest.Baresip(t), "-4", "-v", "-f", b.folder)
 	command.Stdout, command.Stderr = b.log, b.log
 	require.NoError(t, command.Start())
 	t.Cleanup(func() {
@@ -227,37 +220,6 @@ func (b *baresip) trunk(network string) parley.Trunk {
 		port++
 	}
 	return parley.Trunk{ID: 2, Address: "127.0.0.1:" + strconv.Itoa(port), Transport: network, CallingFormat: "+e164"}
-}
-
-// given are the ports that freePorts has given away in this process.
-var given sync.Map
-
-// freePorts is a port whose successor is free too, for UDP and TCP. It lies below those that
-// the system gives to whoever asks for any, so that nobody takes it before its owner does.
-func freePorts(t *testing.T) int {
-	t.Helper()
-	for range 1000 {
-		port := 10000 + 2*rand.IntN(3000)
-		if _, taken := given.LoadOrStore(port, true); !taken && free(port) && free(port+1) {
-			return port
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
-func free(port int) bool {
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	tcp, err := net.Listen("tcp4", address)
-	if err != nil {
-		return false
-	}
-	defer tcp.Close()
-	udp, err := net.ListenPacket("udp4", address)
-	if err != nil {
-		return false
-	}
-	return udp.Close() == nil
 }
 
 // A call with baresip, placed by either side: each hears the other's tone, keys go both

@@ -1,6 +1,10 @@
 package converse
 
-import "time"
+import (
+	"time"
+
+	"parley/internal/audio"
+)
 
 // alarm names a moment that the conversation waits for. There is at most one of
 // each, so they live in a small array and a single timer serves them all: a call
@@ -64,6 +68,14 @@ func (k *clock) find() {
 	k.first = never
 	for _, at := range k.at {
 		k.first = min(k.first, at)
+	}
+}
+
+// round brings an alarm forward that would ring less than half a frame after this one: an
+// answer that is ready then leaves with this frame, and not with the next, 20 ms later.
+func (k *clock) round(a alarm, frame time.Duration) {
+	if k.at[a] > frame && k.at[a]-frame < audio.FrameDuration/2 {
+		k.wake(a, frame)
 	}
 }
 

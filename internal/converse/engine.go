@@ -164,6 +164,9 @@ func (c *Conversation) handle(batch []item) {
 			return
 		}
 		c.tell()
+		if it.do == nil {
+			c.clock.round(alarmEndOfTurn, c.now)
+		}
 		c.ringDue()
 		switch {
 		case c.phase == ended:

@@ -51,6 +51,10 @@ type Latency struct {
 	FirstAudio time.Duration // the first frame of it left
 }
 
+// Overhead is what the engine itself added: from the moment when the turn was over and
+// the voice had begun to arrive, to the frame that it left with.
+func (l Latency) Overhead() time.Duration { return max(0, l.FirstAudio-max(l.EndOfTurn, l.FirstSound)) }
+
 // Sender is whose turn it was.
 type Sender string
 

@@ -69,6 +69,23 @@ func TestPromiseC4SensitivitiesBehave(t *testing.T) {
 	}
 }
 
+// A turn ends with the frame nearest to its time: an answer that is ready then leaves
+// within half a frame of it, whatever the pause, and the pause is kept as closely.
+func TestAnAnswerThatIsReadyLeavesWithTheTurn(t *testing.T) {
+	t.Parallel()
+	for step := range 26 {
+		sensitivity := float64(step) / 5
+		o := scene{
+			assistant: func(a *parley.Assistant) { a.EndpointSensitivity, a.InitialMessage = sensitivity, "" },
+			customer:  []says{{500 * ms, 1500 * ms, "what are your hours"}}, words: wording{final: 11 * ms}, model: always("Nine.", 11*ms), until: 4 * time.Second,
+		}.play(t)
+		l := o.Turns[1].Latency
+		require.Less(t, l.FirstSound, l.EndOfTurn, "the answer was ready")
+		require.LessOrEqual(t, l.Overhead(), 10*ms, "sensitivity %v: %+v", sensitivity, l)
+		require.InDelta(t, endpointPause(sensitivity), l.EndOfTurn, float64(10*ms))
+	}
+}
+
 // TestInterruptionIsMonotone: whatever the customer does, what interrupts at one
 // sensitivity interrupts at every higher one, and what does at some number of words
 // does at every lower one.

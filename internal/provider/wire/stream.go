@@ -16,7 +16,8 @@ const (
 	mostMessage = 4 << 20 // bytes of one event
 	// sendLimit is how long one message may take: a half-open connection takes none.
 	sendLimit = 5 * time.Second
-	// partingLimit bounds the goodbye to a service that may not be there any more.
+	// partingLimit bounds the last message and the goodbye, to a service that may not be
+	// there any more.
 	partingLimit = 200 * time.Millisecond
 )
 
@@ -74,6 +75,7 @@ func Open(ctx context.Context, o StreamOptions, take func(body []byte) error, lo
 	}
 	socket.SetReadLimit(mostMessage)
 	ctx, cancel := context.WithCancel(ctx)
+	context.AfterFunc(ctx, func() { time.AfterFunc(partingLimit, func() { _ = socket.CloseNow() }) })
 	s := &Stream{options: o, socket: socket, cancel: cancel, out: make(chan message, o.Queue), lost: make(chan struct{})}
 	s.work.Go(func() { s.send(ctx) })
 	s.work.Go(func() { s.receive(ctx, take, lost) })
@@ -193,7 +195,7 @@ func (s *Stream) send(ctx context.Context) {
 			s.part()
 			return
 		}
-		if s.write(ctx, m, sendLimit) != nil {
+		if s.write(m, sendLimit) != nil {
 			_ = s.socket.CloseNow() // receive tells what happened
 			return
 		}
@@ -201,8 +203,10 @@ func (s *Stream) send(ctx context.Context) {
 	}
 }
 
-func (s *Stream) write(ctx context.Context, m message, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// write sends a message. The end of the call does not break it off, for half a message
+// would be the end of the connection, and the goodbye could not be said.
+func (s *Stream) write(m message, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return s.socket.Write(ctx, m.kind, m.body)
 }
@@ -210,7 +214,7 @@ func (s *Stream) write(ctx context.Context, m message, limit time.Duration) erro
 // part says goodbye.
 func (s *Stream) part() {
 	if s.options.Goodbye != "" {
-		_ = s.write(context.Background(), message{websocket.MessageText, []byte(s.options.Goodbye)}, partingLimit) // who has gone needs no goodbye
+		_ = s.write(message{websocket.MessageText, []byte(s.options.Goodbye)}, partingLimit) // who has gone needs no goodbye
 	}
 	_ = s.socket.CloseNow()
 }

@@ -137,3 +137,35 @@ func TestAHalfOpenConnectionIsGivenUp(t *testing.T) {
 		require.Error(t, s.Alive())
 	})
 }
+
+// The end of a call does not break off the message that is on its way, or there would be
+// no goodbye; a service that takes nothing is not waited for.
+func TestTheEndOfACallBreaksNoMessageOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tt := range []struct{ idle, closing time.Duration }{{150 * time.Millisecond, 50 * time.Millisecond}, {time.Minute, 200 * time.Millisecond}} {
+			var got []int
+			done := make(chan struct{})
+			s := open(t, func(ctx context.Context, socket *websocket.Conn) {
+				defer close(done)
+				socket.SetReadLimit(2 << 20)
+				time.Sleep(tt.idle)
+				for {
+					_, body, err := socket.Read(ctx)
+					if err != nil {
+						return
+					}
+					got = append(got, len(body))
+				}
+			}, func([]byte) error { return nil }, func(error) {})
+			require.NoError(t, s.SendSound(make([]byte, 1<<20)))
+			time.Sleep(100 * time.Millisecond)
+			began := time.Now()
+			require.NoError(t, s.Close())
+			require.Equal(t, tt.closing, time.Since(began))
+			<-done
+			if tt.idle < time.Second {
+				require.Equal(t, []int{1 << 20, len("goodbye")}, got)
+			}
+		}
+	})
+}

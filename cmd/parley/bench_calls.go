@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"parley/internal/media"
+	"parley/internal/switchboard"
 )
 
 type benchCallsCmd struct {
@@ -55,6 +58,7 @@ type callsFinding struct {
 	busy    float64 // of one core
 	memory  int64   // bytes a call
 	late    media.Lateness
+	turns   turnTimes
 	lost    float64 // of the packets sent to the people
 	skipped float64 // of the packets that should have been sent
 	tooMany bool
@@ -133,6 +137,10 @@ func (b *benchCallsCmd) window(ctx context.Context, s *callSite, n int, whole bo
 	if err != nil {
 		return found, err
 	}
+	turns, err := s.turnTimes()
+	if err != nil {
+		return found, err
+	}
 	late, used, began := s.media().Lateness(), cpuTime(), time.Now()
 	finish, err := b.profile(whole)
 	if err != nil {
@@ -146,6 +154,10 @@ func (b *benchCallsCmd) window(ctx context.Context, s *callSite, n int, whole bo
 	took := time.Since(began)
 	found.busy = float64(cpuTime()-used) / float64(took)
 	found.late = s.media().Lateness().Since(late)
+	if found.turns, err = s.turnTimes(); err != nil {
+		return found, err
+	}
+	found.turns = found.turns.since(turns)
 	after, err := s.peer.counts()
 	if err != nil {
 		return found, err
@@ -200,9 +212,9 @@ func (b *benchCallsCmd) profile(whole bool) (finish func(), err error) {
 
 func (b *benchCallsCmd) report(c console, found map[string][]callsFinding) error {
 	c.printf("Parley %s, %s; Parley on %d of %d cores, the people in a process of their own, over 127.0.0.1; %s for each number of calls.\n"+
-		"Conversations: sandbox providers, recording on, noise suppression on, a question every %.1f s. Memory is what the process grew by.\n\n",
+		"Conversations: sandbox providers, recording on, noise suppression on, a question every %.1f s. Memory is what the process grew by; a turn's time is what Parley adds to the pause and the providers.\n\n",
 		version, runtime.Version(), b.Cores, runtime.NumCPU(), b.Window, questionEvery().Seconds())
-	rows := [][]string{{"WHAT", "CALLS", "CPU OF ONE CORE", "A CALL AND FRAME", "MEMORY A CALL", "LATE P50", "LATE P99", "LATE P99.9", "LEFT OUT", "LOST"}}
+	rows := [][]string{{"WHAT", "CALLS", "CPU OF ONE CORE", "A CALL AND FRAME", "MEMORY A CALL", "LATE P50", "LATE P99", "LATE P99.9", "LEFT OUT", "LOST", "TURN P95"}}
 	for _, title := range []string{mediaOnly, wholeCalls} {
 		for _, f := range found[title] {
 			mark := ""
@@ -210,7 +222,7 @@ func (b *benchCallsCmd) report(c console, found map[string][]callsFinding) error
 				mark = " (too many)"
 			}
 			rows = append(rows, []string{title, strconv.Itoa(f.calls) + mark, fmt.Sprintf("%.0f %%", 100*f.busy), fmt.Sprintf("%.1f us", 1e6*f.busy/(50*float64(f.calls))),
-				fmt.Sprintf("%d KB", f.memory/1000), millis(f.late.P50), millis(f.late.P99), millis(f.late.P999), percent(f.skipped), percent(f.lost)})
+				fmt.Sprintf("%d KB", f.memory/1000), millis(f.late.P50), millis(f.late.P99), millis(f.late.P999), percent(f.skipped), percent(f.lost), f.turns.p95()})
 		}
 	}
 	if err := c.table(rows); err != nil {
@@ -251,4 +263,52 @@ func resident() (int64, error) {
 	var size, pages int64
 	_, err = fmt.Sscan(string(text), &size, &pages)
 	return pages * int64(os.Getpagesize()), err
+}
+
+// turnTimes is a reading of what Parley adds to turns.
+type turnTimes struct {
+	count  uint64
+	within map[float64]uint64 // by seconds
+}
+
+// turnTimes reads the server's own histogram.
+func (s *callSite) turnTimes() (t turnTimes, err error) {
+	families, err := s.server.registry.Gather()
+	if err != nil {
+		return t, err
+	}
+	t.within = map[float64]uint64{}
+	for _, family := range families {
+		if family.GetName() != switchboard.OverheadMetric {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			t.count += m.GetHistogram().GetSampleCount()
+			for _, b := range m.GetHistogram().GetBucket() {
+				t.within[b.GetUpperBound()] += b.GetCumulativeCount()
+			}
+		}
+	}
+	return t, nil
+}
+
+func (t turnTimes) since(before turnTimes) turnTimes {
+	t.count -= before.count
+	for bound := range t.within {
+		t.within[bound] -= before.within[bound]
+	}
+	return t
+}
+
+// p95 is the bound that 95 % of the turns kept within.
+func (t turnTimes) p95() string {
+	if t.count == 0 {
+		return "-"
+	}
+	for _, bound := range slices.Sorted(maps.Keys(t.within)) {
+		if float64(t.within[bound]) >= 0.95*float64(t.count) {
+			return fmt.Sprintf("<= %g ms of %d", 1000*bound, t.count)
+		}
+	}
+	return "> 1 s"
 }

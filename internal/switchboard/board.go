@@ -252,9 +252,14 @@ func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistan
 		r = newRecording(b.Recordings, c.ID, b.Log)
 		config.Tap = r.tap
 	}
+	spoken := false
 	config.Watch = func(e converse.Event) {
 		if e.Refused {
 			r.discard()
+		}
+		if e.Turn != nil {
+			b.metrics.spoke(e.Turn, !spoken)
+			spoken = true
 		}
 		b.scribe.heard(c, e)
 	}

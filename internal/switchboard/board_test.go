@@ -46,6 +46,16 @@ func TestACallBecomesARecord(t *testing.T) {
 		require.Greater(t, recorded, float64(c.Duration)/3, "the recording is about as long as the call")
 		require.Equal(t, 1, o.counted("parley_calls_total", map[string]string{"type": "outbound", "status": "completed", "end_reason": string(*c.EndReason)}))
 		require.Zero(t, o.counted("parley_calls_active", nil))
+		require.Equal(t, 1, o.counted("parley_greeting_seconds", nil))
+		answers := 0
+		for _, turn := range c.Turns {
+			if turn.Latency.FirstAudioMS > 0 {
+				answers++
+			}
+		}
+		require.Positive(t, answers)
+		require.Equal(t, answers, o.counted("parley_answer_seconds", nil))
+		require.Equal(t, answers, o.counted(switchboard.OverheadMetric, nil))
 		require.Zero(t, o.board.Telephone.Media.Sessions())
 	})
 }

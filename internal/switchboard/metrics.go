@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/internal/converse"
 	"parley/internal/media"
 	"parley/internal/sip"
 )
@@ -13,9 +14,15 @@ import (
 // metrics are what an operator sees of a node's calls. No label holds anything of a
 // person, an account or a call.
 type metrics struct {
-	calls *prometheus.CounterVec
-	rtp   *prometheus.CounterVec
+	calls    *prometheus.CounterVec
+	rtp      *prometheus.CounterVec
+	greeting prometheus.Histogram
+	answer   prometheus.Histogram
+	overhead prometheus.Histogram
 }
+
+// OverheadMetric is the histogram of what Parley adds to its providers' time.
+const OverheadMetric = "parley_turn_overhead_seconds"
 
 // The fates of RTP packets.
 const (
@@ -31,10 +38,30 @@ func newMetrics(b *Board) *metrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "parley_calls_total", Help: "Calls that reached their final status on this node."}, []string{"type", "status", "end_reason"}),
 		rtp:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "parley_rtp_packets_total", Help: "RTP packets of calls that have ended."}, []string{"fate"}),
 	}
+	brief := []float64{.001, .002, .003, .005, .007, .01, .015, .02, .03, .04, .05, .1, .5, 1}
+	m.greeting = histogram("parley_greeting_seconds", "From the answer of a call to the assistant's first sound.", brief)
+	m.overhead = histogram(OverheadMetric, "From the moment when a customer's turn was over and the answer's voice had begun to arrive, to the answer's first sound: what Parley adds to its providers' time.", brief)
+	m.answer = histogram("parley_answer_seconds", "From the end of a customer's words to the answer's first sound.", []float64{.2, .3, .4, .5, .6, .8, 1, 1.5, 2, 3, 5, 10})
 	if b.Metrics != nil {
-		b.Metrics.MustRegister(m.calls, m.rtp, &readings{b})
+		b.Metrics.MustRegister(m.calls, m.rtp, m.greeting, m.overhead, m.answer, &readings{b})
 	}
 	return m
+}
+
+func histogram(name, help string, bounds []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: bounds})
+}
+
+// spoke measures a turn of the assistant's; first is that of a call's first turn.
+func (m *metrics) spoke(t *converse.Turn, first bool) {
+	switch l := t.Latency; {
+	case t.Sender != converse.Bot:
+	case l.FirstAudio > 0:
+		m.answer.Observe(l.FirstAudio.Seconds())
+		m.overhead.Observe(l.Overhead().Seconds())
+	case first:
+		m.greeting.Observe(t.Started.Seconds())
+	}
 }
 
 // concluded counts a call by how it ended.

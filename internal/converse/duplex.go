@@ -231,10 +231,10 @@ func (c *Conversation) liveSounded(sound Sound) {
 	u := c.answering()
 	c.live.await(c)
 	s := u.sentences[0]
-	if len(s.samples) == 0 {
+	if s.sound.length == 0 {
 		s.first = c.now
 	}
-	s.samples = append(s.samples, sound.Samples...)
+	s.sound.add(sound.Samples)
 	s.words = append(s.words, sound.Words...)
 	if u.entry != nil && u.kind == kindReply {
 		for _, w := range sound.Words {
@@ -300,7 +300,7 @@ func (l *live) silence(c *Conversation, u *utterance) {
 	}
 	heard := time.Duration(0)
 	for _, s := range u.sentences {
-		heard += c.cfg.Rate.Duration(s.pos)
+		heard += c.cfg.Rate.Duration(s.sound.taken)
 	}
 	l.expected, l.now, l.awaited = nil, nil, false
 	l.deaf = true

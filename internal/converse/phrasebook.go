@@ -1,9 +1,6 @@
 package converse
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
 // Phrasebook holds the sound of what the engine itself says in every call, so that it is
 // rendered, paid for and held in memory once for a voice and not once for a call. The
@@ -40,7 +37,7 @@ func (b *Phrasebook) add(by spokenBy, sound Sound) Sound {
 		b.spoken = map[spokenBy]Sound{}
 	}
 	if len(b.spoken) < mostPhrases {
-		b.spoken[by] = Sound{Samples: slices.Clone(sound.Samples), Words: slices.Clone(sound.Words)}
+		b.spoken[by] = sound
 		return b.spoken[by]
 	}
 	return sound
@@ -54,7 +51,7 @@ func (c *Conversation) look(s *sentence) bool {
 	}
 	sound, found := c.cfg.Phrases.find(c.asks(i, s.text))
 	if found {
-		s.samples, s.words, s.asked, s.whole = sound.Samples, sound.Words, true, true
+		s.sound, s.words, s.asked, s.whole = tapeOf(sound.Samples), sound.Words, true, true
 	}
 	return found
 }
@@ -62,8 +59,8 @@ func (c *Conversation) look(s *sentence) bool {
 // enter puts a sentence that has been kept into the book, if one speaker said all of it.
 func (c *Conversation) enter(s *sentence, provider int) {
 	if c.cfg.Phrases != nil && s.base == 0 && c.voice.kept[s.text] == s {
-		kept := c.cfg.Phrases.add(c.asks(provider, s.text), Sound{Samples: s.samples, Words: s.words})
-		s.samples, s.words = kept.Samples, kept.Words
+		kept := c.cfg.Phrases.add(c.asks(provider, s.text), Sound{Samples: s.sound.all(), Words: s.words})
+		s.sound, s.words = tapeOf(kept.Samples), kept.Words
 	}
 }
 

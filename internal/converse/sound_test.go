@@ -234,8 +234,8 @@ func framePath(b testing.TB) func() {
 		if u == nil || !u.begun {
 			b.Fatal("the assistant should be speaking")
 		}
-		if s := u.current(); s.pos > 8000*50 {
-			s.pos = 0 // the utterance never ends
+		if s := &u.current().sound; s.at > 8000*50 {
+			s.at, s.taken = 0, 0 // the utterance never ends
 		}
 	}
 }

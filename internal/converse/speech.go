@@ -65,7 +65,7 @@ func (u *utterance) text() string {
 func (u *utterance) heard(rate int) string {
 	var parts []string
 	for i, s := range u.sentences {
-		if i > u.at || i == u.at && s.pos == 0 && !s.over() {
+		if i > u.at || i == u.at && s.sound.taken == 0 && !s.over() {
 			break
 		}
 		if part := s.heard(rate); part != "" {
@@ -115,8 +115,7 @@ func (u *utterance) read(out []int16) int {
 		if s == nil {
 			break
 		}
-		got := copy(out[n:], s.samples[s.pos:])
-		s.pos += got
+		got := s.sound.take(out[n:])
 		n += got
 		if !s.over() {
 			if got == 0 {
@@ -153,7 +152,7 @@ func (c *Conversation) fill(out []int16) int {
 		return 0
 	}
 	if !u.begun {
-		if s := u.current(); s == nil || len(s.samples) == 0 && !s.over() {
+		if s := u.current(); s == nil || s.sound.length == 0 && !s.over() {
 			return 0
 		}
 		if c.ear.speaking && !u.firm && !u.pushed && c.hold() {
@@ -218,9 +217,6 @@ func (c *Conversation) compose(k kind, text string) *utterance {
 func (c *Conversation) finish(u *utterance) {
 	c.mouth.ended = u.ended
 	c.keepSaid(u, false)
-	for _, s := range u.sentences {
-		s.samples = nil // its words may still be asked for, its sound is over
-	}
 	c.next()
 	if u.kind != kindReengage && u.begun {
 		c.quiet.since = max(c.quiet.since, u.ended)

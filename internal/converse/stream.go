@@ -21,15 +21,17 @@ type stream struct {
 	doubts   int  // turns in a row in which no word was understood
 	again    bool // the turn being listened to has been given to a second stream
 
-	ring    []int16
-	total   int // samples ever
-	sent    int // of them, those that this stream has been given
+	kept    []int16 // the end of the customer's voice
+	total   int     // samples ever
+	sent    int     // of them, those that this stream has been given
 	written time.Duration
 }
 
 const (
-	// remembered is how much of the customer's voice is kept.
+	// remembered is how much of the customer's voice is kept while there are words in it;
+	// breath, how much while there are none.
 	remembered = 4 * time.Second
+	breath     = 500 * time.Millisecond
 	// openLimit bounds the opening of a stream.
 	openLimit = 3 * time.Second
 	// onset is kept before the first voiced frame: words begin softly.
@@ -40,9 +42,6 @@ const (
 
 func (s *stream) init(c *Conversation) {
 	s.chain = newChain(len(c.cfg.Transcribers))
-	if len(c.cfg.Transcribers) > 0 {
-		s.ring = make([]int16, c.cfg.Rate.Samples(remembered))
-	}
 }
 
 // openStream opens the stream with the transcriber whose turn it is.
@@ -86,13 +85,10 @@ func (c *Conversation) streamOpened(gen int, listener Listener) {
 	}
 	s.watch.Stop()
 	s.listener = listener
-	s.sent = max(s.sent, s.total-len(s.ring))
+	s.sent = max(s.sent, s.total-len(s.kept))
 	n := c.cfg.Rate.FrameSamples()
-	frame := make([]int16, n)
 	for s.sent+n <= s.total && s.listener != nil {
-		for i := range frame {
-			frame[i] = s.ring[(s.sent+i)%len(s.ring)]
-		}
+		frame := s.kept[len(s.kept)-(s.total-s.sent):][:n]
 		s.sent += n
 		c.give(frame)
 	}
@@ -110,13 +106,29 @@ func (c *Conversation) transcribe(in []int16) {
 		return
 	}
 	s := &c.stream
-	at := s.total % len(s.ring)
-	copy(s.ring[at:], c.clean)
-	s.total += len(c.clean)
+	s.remember(c.clean, c.cfg.Rate, c.ear.open || s.listener == nil)
 	if s.listener != nil {
 		s.sent = s.total
 		c.give(c.clean)
 	}
+}
+
+// remember keeps a frame, and forgets what is no longer worth its memory: most of a call
+// is not the customer's words.
+func (s *stream) remember(frame []int16, rate audio.Rate, words bool) {
+	most, slack := rate.Samples(breath), rate.Samples(breath)
+	if words {
+		most = rate.Samples(remembered)
+	}
+	if len(s.kept)+len(frame) > most+slack {
+		tail := s.kept[len(s.kept)+len(frame)-most:]
+		if cap(s.kept) > 2*(most+slack) {
+			s.kept = make([]int16, 0, most+slack)
+		}
+		s.kept = append(s.kept[:0], tail...)
+	}
+	s.kept = append(s.kept, frame...)
+	s.total += len(frame)
 }
 
 // give writes a frame to the stream.

@@ -36,11 +36,17 @@ var (
 	errNoWords = errors.New("speech without words")
 )
 
-// feed has the sentence being played and the one after it rendered: early enough
-// to follow without a gap, late enough that an interruption wastes little.
+// ahead is how long before its turn a sentence is rendered: early enough to follow
+// without a gap though a speaker fails and another is asked, late enough that an
+// interruption wastes little and a call holds little.
+const ahead = 3 * time.Second
+
+// feed has the sentence being played rendered, and those that follow within ahead.
 func (c *Conversation) feed(u *utterance) {
-	for i := u.at; i < len(u.sentences) && i < u.at+2; i++ {
+	until, rate := 0, int(c.cfg.Rate)
+	for i := u.at; i < len(u.sentences) && until < c.cfg.Rate.Samples(ahead); i++ {
 		c.render(u.sentences[i])
+		until += u.sentences[i].remaining(rate)
 	}
 }
 
@@ -79,7 +85,7 @@ func (c *Conversation) keepNext() {
 // recall is a sentence to be said: one that was kept, or a new one.
 func (v *voice) recall(text string) *sentence {
 	if k := v.kept[text]; k != nil && k.whole && !k.failed {
-		return &sentence{text: text, samples: k.samples, words: k.words, whole: true, asked: true}
+		return &sentence{text: text, sound: k.sound.copy(), words: k.words, whole: true, asked: true}
 	}
 	return &sentence{text: text}
 }
@@ -101,7 +107,7 @@ func (c *Conversation) attempt(s *sentence, text string) {
 		c.unspeakable(s)
 		return
 	}
-	s.base = len(s.samples)
+	s.base = s.sound.length
 	p, try, u := c.cfg.Speakers[i], s.try, c.asks(i, text).Utterance
 	c.meter.add(PartUsage{Part: PartSpeaker, Provider: p.Name, Key: p.Key, Characters: utf8.RuneCountInString(text), Requests: 1})
 	limit := firstSoundLimit
@@ -125,17 +131,14 @@ func (c *Conversation) sounded(s *sentence, try int, sound Sound) {
 	if try != s.try || s.whole {
 		return
 	}
-	if len(s.samples) == s.base {
+	if s.sound.length == s.base {
 		s.first = c.now
 	}
 	shift := c.cfg.Rate.Duration(s.base)
 	for _, w := range sound.Words {
 		s.words = append(s.words, SpokenWord{w.Text, w.Start + shift, w.End + shift})
 	}
-	if s.samples == nil { // a sentence's length is about known, and growing costs twice its size
-		s.samples = make([]int16, 0, max(len(sound.Samples), expected(s.text, int(c.cfg.Rate))))
-	}
-	s.samples = append(s.samples, sound.Samples...)
+	s.sound.add(sound.Samples)
 	if len(sound.Samples) > 0 && s.watch != nil {
 		s.watch.Reset(nextSoundLimit)
 	}
@@ -147,7 +150,7 @@ func (c *Conversation) attemptOver(s *sentence, try int, err error) {
 	if try != s.try || s.whole {
 		return
 	}
-	if err == nil && len(s.samples) == s.base {
+	if err == nil && s.sound.length == s.base {
 		err = errNothing
 	}
 	if errors.Is(err, errStalled) && c.allThere(s) {
@@ -166,7 +169,7 @@ func (c *Conversation) attemptOver(s *sentence, try int, err error) {
 	s.try++
 	s.route.fail()
 	text := s.text
-	if len(s.samples) > 0 {
+	if s.sound.length > 0 {
 		if text = s.left(int(c.cfg.Rate)); text == "" {
 			s.whole = true
 			s.rest()
@@ -182,7 +185,7 @@ func (c *Conversation) allThere(s *sentence) bool {
 		return len(s.words) >= len(strings.Fields(s.text))
 	}
 	speed := max(0.5, float64(c.cfg.Assistant.SpeechSpeed))
-	return float64(len(s.samples))*speed >= 0.7*float64(expected(s.text, int(c.cfg.Rate)))
+	return float64(s.sound.length)*speed >= 0.7*float64(expected(s.text, int(c.cfg.Rate)))
 }
 
 // unspeakable gives a sentence up: no speaker is left. A call in which nothing can

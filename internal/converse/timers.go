@@ -90,7 +90,7 @@ func (c *Conversation) lengthOf(text string) time.Duration {
 	n := 0
 	for _, line := range append(split.add(text), split.flush()...) {
 		if s := c.voice.kept[line]; s != nil && s.whole && !s.failed {
-			n += len(s.samples)
+			n += s.sound.length
 		} else {
 			n += expected(line, int(c.cfg.Rate))
 		}

@@ -13,7 +13,7 @@ const frameTicks = clockRate / 50
 // concealment where octets are missing.
 type ear struct {
 	codec     Codec
-	g722      *audio.G722Decoder
+	g722      *audio.G722Decoder // of that codec
 	concealer *audio.Concealer
 	resampler *audio.Resampler // nil when the codec has the session's rate
 	samples   []int16          // a frame at the codec's rate
@@ -28,9 +28,11 @@ const earGivesUp = 5 * frameTicks
 func newEar(codec Codec, rate audio.Rate) (*ear, error) {
 	e := &ear{
 		codec:     codec,
-		g722:      audio.NewG722Decoder(),
 		concealer: audio.NewConcealer(codec.Rate()),
 		samples:   make([]int16, codec.Rate().FrameSamples()),
+	}
+	if codec == G722 {
+		e.g722 = audio.NewG722Decoder()
 	}
 	if codec.Rate() != rate {
 		resampler, err := audio.NewResampler(codec.Rate(), rate)
@@ -86,19 +88,22 @@ func (e *ear) finish(dst []int16) int {
 // mouth turns frames of the session's rate into the octets of one codec.
 type mouth struct {
 	codec     Codec
-	g722      *audio.G722Encoder
-	resampler *audio.Resampler
-	samples   []int16
+	g722      *audio.G722Encoder // of that codec
+	resampler *audio.Resampler   // nil when the codec has the session's rate
+	samples   []int16            // of the resampler
 }
 
 func newMouth(codec Codec, rate audio.Rate) (*mouth, error) {
-	m := &mouth{codec: codec, g722: audio.NewG722Encoder(), samples: make([]int16, codec.Rate().FrameSamples())}
+	m := &mouth{codec: codec}
+	if codec == G722 {
+		m.g722 = audio.NewG722Encoder()
+	}
 	if codec.Rate() != rate {
 		resampler, err := audio.NewResampler(rate, codec.Rate())
 		if err != nil {
 			return nil, fmt.Errorf("media: %w", err)
 		}
-		m.resampler = resampler
+		m.resampler, m.samples = resampler, make([]int16, codec.Rate().FrameSamples())
 	}
 	return m, nil
 }

@@ -74,14 +74,16 @@ func (t *Telephone) Place(ctx context.Context, a Attempt, config converse.Config
 	// An assistant that has lost its voice while it rings must not be answered.
 	dialling, cancel := context.WithCancel(ctx)
 	defer cancel()
+	dialled := make(chan struct{})
 	go func() {
 		select {
 		case <-l.over:
 			cancel()
-		case <-dialling.Done():
+		case <-dialled:
 		}
 	}()
 	call, err := t.SIP.Dial(dialling, a.Trunk, sip.Outgoing{To: a.To, From: a.From, Media: l.offer(a.Trunk), Hooks: l.hooks()})
+	close(dialled)
 	return l.hold(ctx, call, err, result)
 }
 

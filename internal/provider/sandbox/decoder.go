@@ -1,13 +1,14 @@
 package sandbox
 
+import "math"
+
 // The decoder works in hops of 16 samples at 8 kHz. Five hops are a symbol, and
 // the four last of them are measured. Nobody tells it where symbols begin, so
 // there are five lanes, one for each hop they may begin at; the lane in which a
 // word was understood is then the only one measured until the speech stops or
 // falls out of step.
 const (
-	hopSamples = 16
-	windowHops = windowSamples / hopSamples
+	hopSamples = windowSamples / windowHops
 	lanes      = 5
 	ringSize   = maxSymbols // symbols a lane remembers: those of the longest word
 	ringMask   = ringSize - 1
@@ -102,7 +103,7 @@ type decoder struct {
 }
 
 func newDecoder(book *codebook, spectrum *spectrum) decoder {
-	d := decoder{book: book, spectrum: spectrum, locked: -1, ended: -1, floor: leastFloor, events: make([]event, 0, 8)}
+	d := decoder{book: book, spectrum: spectrum, locked: -1, ended: -1, floor: leastFloor, gate: gateEnergy, events: make([]event, 0, 8)}
 	for i := range d.lanes {
 		d.lanes[i].mean = inStep
 	}
@@ -112,6 +113,11 @@ func newDecoder(book *codebook, spectrum *spectrum) decoder {
 // push takes samples; what they completed is in events until the next push.
 func (d *decoder) push(samples []int16) {
 	d.events = d.events[:0]
+	for d.fill == 0 && len(samples) >= hopSamples {
+		d.kept[d.hops&keptMask] = [hopSamples]int16(samples)
+		samples = samples[hopSamples:]
+		d.hop()
+	}
 	for len(samples) > 0 {
 		n := copy(d.kept[d.hops&keptMask][d.fill:], samples)
 		samples = samples[n:]
@@ -127,7 +133,12 @@ func (d *decoder) hop() {
 	hop := d.hops
 	d.hops++
 	d.energies[hop%windowHops] = d.energy(hop)
-	energy := float32(d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3])
+	sum := d.energies[0] + d.energies[1] + d.energies[2] + d.energies[3]
+	if d.empty && d.floor == leastFloor && sum < leastFloor {
+		d.quiet++
+		return
+	}
+	energy := float32(sum)
 	d.settle(energy)
 	if energy < d.gate {
 		d.quiet++
@@ -157,14 +168,8 @@ func (d *decoder) energy(hop int) int {
 }
 
 // window is the sound of the four hops that end with this one.
-func (d *decoder) window(hop int, out *[windowSamples]float32) {
-	for i := range windowHops {
-		x := &d.kept[(hop-windowHops+1+i)&keptMask]
-		y := (*[hopSamples]float32)(out[i*hopSamples:])
-		for j := range y {
-			y[j] = float32(x[j])
-		}
-	}
+func (d *decoder) window(hop int) window {
+	return window{&d.kept[(hop-3)&keptMask], &d.kept[(hop-2)&keptMask], &d.kept[(hop-1)&keptMask], &d.kept[hop&keptMask]}
 }
 
 // settle follows the noise of the line: down at once, up slowly and only while no
@@ -175,6 +180,8 @@ func (d *decoder) settle(energy float32) {
 		d.floor = max(energy, leastFloor)
 	case d.locked < 0:
 		d.floor *= floorRise
+	default:
+		return
 	}
 	d.gate = max(gateEnergy, overFloor*d.floor)
 }
@@ -241,22 +248,13 @@ func (d *decoder) clear() {
 
 // measure hears a symbol in a lane.
 func (d *decoder) measure(l *lane, at, hop int) {
-	var window [windowSamples]float32
 	var energies [groups * groupTones]float32
-	d.window(hop, &window)
-	d.spectrum.measure(&window, &energies)
+	d.spectrum.measure(d.window(hop), &energies)
 	var data, chip, flags byte
 	var chosen, all float32
 	for g := groups - 1; g >= 0; g-- {
 		e := (*[groupTones]float32)(energies[g*groupTones:])
-		best, second, which := e[0], float32(0), byte(0)
-		for i := 1; i < groupTones; i++ {
-			if e[i] > best {
-				best, second, which = e[i], best, byte(i)
-			} else if e[i] > second {
-				second = e[i]
-			}
-		}
+		best, second, which := strongest(e)
 		chosen += best
 		all += e[0] + e[1] + e[2] + e[3]
 		if g == chipGroup {
@@ -275,6 +273,19 @@ func (d *decoder) measure(l *lane, at, hop int) {
 	l.chips.push(chip)
 	l.symbols[at&ringMask] = symbol{data, flags | heard, uint8(purity * 255), uint8(min(255, chosen*(levelSteps/faintEnergy)+0.5))}
 	l.mean += 0.25 * (purity - l.mean)
+}
+
+// strongest are the greatest and the second of four energies, and which is the
+// greatest. Numbers above zero compare as their bits do, and whole numbers are
+// compared without branches, which here go either way; the last bits say which it is.
+func strongest(e *[groupTones]float32) (best, second float32, which byte) {
+	const low = groupTones - 1
+	k0, k1 := math.Float32bits(e[0])&^low, math.Float32bits(e[1])&^low|1
+	k2, k3 := math.Float32bits(e[2])&^low|2, math.Float32bits(e[3])&^low|3
+	a, b := max(k0, k1), max(k2, k3)
+	first := max(a, b)
+	next := max(min(a, b), min(k0, k1), min(k2, k3))
+	return math.Float32frombits(first), math.Float32frombits(next), byte(first & low)
 }
 
 // unlock measures every lane again.

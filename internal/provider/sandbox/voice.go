@@ -111,32 +111,29 @@ func (w *waves) compose(data, chip byte) chords {
 
 // throat is one utterance being made audible. It serves one after another.
 type throat struct {
-	w         *waves
-	stability float64
-	pitch     float64
-	at        int    // samples since the utterance began
-	before    chords // the symbol before
-	volume    float32
-	voice     [turnSize]float32 // one turn of the pitch: the sum of its harmonics
-	phase     uint32            // of the voice
-	step      uint32            // by which it goes on with every sample
+	w      *waves
+	pitch  float64
+	waver  float64 // of the pitch
+	at     int     // samples since the utterance began
+	before chords  // the symbol before
+	volume float32
+	voice  [turnSize]float32 // one turn of the pitch: the sum of its harmonics
+	phase  uint32            // of the voice
+	step   uint32            // by which it goes on with every sample
 
 	script  []coded
 	samples []int16 // of the word
 	words   [1]converse.SpokenWord
-	sound   []float32 // of the symbol
-	passing []float32 // of the symbol before, as it fades
-	hum     []float32
 }
 
 // throat makes one ready for an utterance.
 func (w *waves) throat(u converse.Utterance) *throat {
 	t, ok := w.throats.Get().(*throat)
 	if !ok {
-		t = &throat{w: w, sound: make([]float32, w.symbol), passing: make([]float32, len(w.fade)), hum: make([]float32, w.symbol)}
+		t = &throat{w: w}
 	}
 	t.at, t.before, t.phase = 0, chords{}, 0
-	t.stability = min(1, max(0, u.Stability))
+	t.waver = 0.04 * (1 - min(1, max(0, u.Stability)))
 	if t.pitch, ok = pitches[u.Voice]; !ok {
 		t.pitch = pitches[defaultVoice]
 	}
@@ -166,10 +163,10 @@ func (t *throat) tune(similarity float64) {
 // say appends a coded word and the pause behind it.
 func (t *throat) say(book *codebook, c *coded) {
 	chips := &book.chips[c.n][c.grade]
-	begin := loudness * swell(0, c.n)
+	begin := loudness * t.w.swell(0, c.n)
 	for i := range c.n {
 		t.intone()
-		end := loudness * swell(i+1, c.n)
+		end := loudness * t.w.swell(i+1, c.n)
 		t.utter(t.w.compose(c.data[i], chips.at(c.n-1-i)), begin, end)
 		begin = end
 	}
@@ -184,18 +181,18 @@ func (t *throat) say(book *codebook, c *coded) {
 const loudness = speechLevel / 0.71305
 
 // swell is the syllables' envelope at a place of a word of n symbols.
-func swell(at, n int) float32 {
+func (w *waves) swell(at, n int) float32 {
 	count := max(1, (n+syllable/2)/syllable)
-	s := math.Sin(math.Pi * float64(at*count) / float64(n))
-	return float32(shallow + (1-shallow)*s*s)
+	square := 0.5 - 0.5*w.turn[(at*count*turnSize/n+turnSize/4)%turnSize] // of the sine
+	return shallow + (1-shallow)*square
 }
 
 // intone sets the pitch of the next symbol: it falls slowly as an utterance goes
 // on, and wavers the more the less stable the voice is.
 func (t *throat) intone() {
 	seconds := float64(t.at) / float64(t.w.rate)
-	fall := 0.06 * (1 - math.Exp(-seconds/2))
-	waver := 0.04 * (1 - t.stability) * math.Sin(2*math.Pi*4.7*seconds)
+	fall := 0.06 * seconds / (seconds + 1.5)
+	waver := t.waver * float64(t.w.turn[int(4.7*turnSize*seconds)%turnSize])
 	t.step = uint32(t.pitch * (1 - fall + waver) / float64(t.w.rate) * (1 << 32))
 }
 
@@ -204,48 +201,37 @@ func (t *throat) intone() {
 func (t *throat) utter(now chords, begin, end float32) {
 	n := len(t.samples)
 	t.samples = slices.Grow(t.samples, t.w.symbol)[:n+t.w.symbol]
-	out := t.samples[n:]
-	defer func() { t.at += t.w.symbol }()
-	if now.silent() && t.before.silent() {
-		clear(out)
-		return
-	}
-	t.breathe()
-	t.mix(t.passing, t.before)
-	t.mix(t.sound, now)
-	for i, in := range t.w.fade {
-		t.sound[i] = t.sound[i]*in + t.passing[i]*(1-in)
-	}
+	out, from := t.samples[n:], t.at%t.w.period
+	t.at += t.w.symbol
 	if now.silent() {
+		clear(out)
 		begin, end = t.volume, t.volume // of the symbol that fades away
+		if t.before.silent() {
+			return
+		}
 	}
-	volume, slope := begin, (end-begin)/float32(len(out))
-	for i, x := range t.sound[:len(out)] {
-		out[i] = int16(volume * x)
+	volume, slope, phase := begin, (end-begin)/float32(len(out)), t.phase
+	for i, in := range t.w.fade {
+		hum := t.voice[phase>>turnShift]
+		out[i] = int16(volume * (in*now.sample(from+i, hum) + (1-in)*t.before.sample(from+i, hum)))
 		volume += slope
-	}
-	t.before, t.volume = now, end
-}
-
-// breathe writes the voice of a symbol.
-func (t *throat) breathe() {
-	phase := t.phase
-	for i := range t.hum {
-		t.hum[i] = t.voice[phase>>turnShift]
 		phase += t.step
 	}
-	t.phase = phase
+	if !now.silent() {
+		low, chip, high := now.low[from:], now.chip[from:], now.high[from:]
+		for i := len(t.w.fade); i < len(out) && i < len(low) && i < len(chip) && i < len(high); i++ {
+			out[i] = int16(volume * (low[i] + chip[i] + high[i] + t.voice[phase>>turnShift]))
+			volume += slope
+			phase += t.step
+		}
+	}
+	t.before, t.volume, t.phase = now, end, phase
 }
 
-// mix writes a symbol's tones and the voice under them; a silent one has neither.
-func (t *throat) mix(out []float32, s chords) {
-	if s.silent() {
-		clear(out)
-		return
+// sample is one of a symbol's tones and the voice under them; a silent one has neither.
+func (c *chords) sample(i int, hum float32) float32 {
+	if c.silent() {
+		return 0
 	}
-	from, n := t.at%t.w.period, len(out)
-	low, chip, high, hum := s.low[from:from+n], s.chip[from:from+n], s.high[from:from+n], t.hum[:n]
-	for i := range out {
-		out[i] = low[i] + chip[i] + high[i] + hum[i]
-	}
+	return c.low[i] + c.chip[i] + c.high[i] + hum
 }

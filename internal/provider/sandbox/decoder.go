@@ -103,7 +103,7 @@ type decoder struct {
 }
 
 func newDecoder(book *codebook, spectrum *spectrum) decoder {
-	d := decoder{book: book, spectrum: spectrum, locked: -1, ended: -1, floor: leastFloor, gate: gateEnergy, events: make([]event, 0, 8)}
+	d := decoder{book: book, spectrum: spectrum, locked: -1, ended: -1, floor: leastFloor, events: make([]event, 0, 8)}
 	for i := range d.lanes {
 		d.lanes[i].mean = inStep
 	}

@@ -30,7 +30,7 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 	t := w.throat(u)
 	defer w.throats.Put(t)
 	t.script = s.p.book.script(t.script[:0], u.Text, s.p.pace(u.Speed))
-	for i, rested := 0, 0; i < len(t.script); {
+	for i := 0; i < len(t.script); {
 		if fault.Kind == FaultHalfOpen && i >= fault.After {
 			return stall(ctx, "speaker")
 		}
@@ -46,17 +46,12 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 			return fmt.Errorf("sandbox speaker: %w", err)
 		}
 		emit(sound)
-		if i-rested >= wordsInARow {
-			rested = i
-			runtime.Gosched()
-		}
+		// The calls' frames do not wait for a sentence, and whoever takes the words does so
+		// one by one: words that pile up are memory in every call.
+		runtime.Gosched()
 	}
 	return nil
 }
-
-// wordsInARow is how many are made before other calls' frames get their turn. They take
-// a tenth of a millisecond together; a turn after each would cost a fifth of that again.
-const wordsInARow = 10
 
 // begin waits as long as a vendor would, or misbehaves.
 func (s *Speaker) begin(ctx context.Context, fault Fault) error {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -270,10 +271,10 @@ func (p pace) length(text string, gap int) (int, grade) {
 	return max(n, brisk.symbols(content)+2), brisk
 }
 
-// script is a text cut into coded words.
-func (b *codebook) script(text string, p pace) []coded {
+// script cuts a text into coded words, in the memory of out.
+func (b *codebook) script(out []coded, text string, p pace) []coded {
 	words := strings.Fields(printable(text))
-	out := make([]coded, 0, len(words))
+	out = slices.Grow(out, len(words))
 	for i, word := range words {
 		rest, pieces := word, 0
 		for rest != "" {

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"math"
-	"slices"
 
 	"parley/internal/audio"
 )
@@ -12,15 +11,16 @@ import (
 // from above 4 kHz is noise, and little of it.
 type decimator struct {
 	every int
-	taps  []float32
-	line  []float32 // the samples the filter still sees, and those not yet used
-	out   []float32
+	taps  []int32 // of unity
+	line  []int16 // the samples the filter still sees, and those not yet used
+	out   []int16
 }
 
+const unity = 1 << 14 // small enough that the sum of any samples fits
+
 // newDecimator makes one for frames of a rate that is a multiple of 8 kHz.
-func newDecimator(rate audio.Rate) *decimator {
-	d := &decimator{every: int(rate / audio.Rate8k)}
-	d.out = make([]float32, 0, audio.Rate8k.FrameSamples()+1)
+func newDecimator(rate audio.Rate) decimator {
+	d := decimator{every: int(rate / audio.Rate8k)}
 	if d.every == 1 {
 		return d
 	}
@@ -35,47 +35,29 @@ func newDecimator(rate audio.Rate) *decimator {
 		sum += weights[i]
 	}
 	for _, w := range weights {
-		d.taps = append(d.taps, float32(w/sum))
+		d.taps = append(d.taps, int32(math.Round(unity*w/sum)))
 	}
-	d.line = make([]float32, 2*half, 2*half+d.every+rate.FrameSamples())
+	d.line = make([]int16, 2*half, 2*half+d.every+rate.FrameSamples())
+	d.out = make([]int16, 0, audio.Rate8k.FrameSamples()+1)
 	return d
 }
 
 // push takes samples and returns those at 8 kHz, valid until the next push.
-func (d *decimator) push(samples []int16) []float32 {
+func (d *decimator) push(samples []int16) []int16 {
 	if d.every == 1 {
-		d.out = slices.Grow(d.out[:0], len(samples))[:len(samples)]
-		out := d.out[:len(samples)]
-		for i, s := range samples {
-			out[i] = float32(s)
-		}
-		return out
+		return samples
 	}
 	d.out = d.out[:0]
-	for _, s := range samples {
-		d.line = append(d.line, float32(s))
-	}
+	d.line = append(d.line, samples...)
 	at := 0
 	for ; at+len(d.taps) <= len(d.line); at += d.every {
-		d.out = append(d.out, dot(d.taps, d.line[at:]))
+		sum := int32(0)
+		x := d.line[at : at+len(d.taps)]
+		for i, w := range d.taps {
+			sum += w * int32(x[i])
+		}
+		d.out = append(d.out, int16(max(math.MinInt16, min(math.MaxInt16, sum/unity))))
 	}
 	d.line = d.line[:copy(d.line, d.line[at:])]
 	return d.out
-}
-
-// dot is the sum of products. Four sums side by side keep the processor busy.
-func dot(a, b []float32) float32 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float32
-	for len(a) >= 4 && len(b) >= 4 {
-		s0 += a[0] * b[0]
-		s1 += a[1] * b[1]
-		s2 += a[2] * b[2]
-		s3 += a[3] * b[3]
-		a, b = a[4:], b[4:]
-	}
-	for i, x := range a {
-		s0 += x * b[i]
-	}
-	return s0 + s1 + s2 + s3
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -295,6 +296,7 @@ func (s *session) speak(ctx context.Context, a *spokenAnswer, text string) error
 		if a.over || s.closed || s.failed {
 			return
 		}
+		sound.Samples, sound.Words = slices.Clone(sound.Samples), slices.Clone(sound.Words)
 		for i := range sound.Words {
 			sound.Words[i].Start += offset
 			sound.Words[i].End += offset

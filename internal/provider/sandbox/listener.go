@@ -57,8 +57,8 @@ type listener struct {
 	delays    Delays
 	fault     Fault
 	frames    int
-	decimator *decimator
-	decoder   *decoder
+	decimator decimator
+	decoder   decoder
 	timer     *time.Timer
 	flushing  int // finals promised by Flush and not yet given
 

@@ -45,7 +45,7 @@ func (m *Model) Reply(ctx context.Context, p converse.Prompt, emit func(converse
 	default:
 		d = t.decide()
 	}
-	for _, token := range strings.SplitAfter(d.text, " ") {
+	for token := range strings.SplitAfterSeq(d.text, " ") {
 		if token == "" {
 			continue
 		}
@@ -108,12 +108,12 @@ func (s *tokenStream) send(d converse.Delta) error {
 
 // tokensIn counts the words of a prompt.
 func tokensIn(p converse.Prompt) int {
-	n := len(strings.Fields(p.System))
+	n := countWords(p.System)
 	for _, m := range p.Messages {
-		n += len(strings.Fields(m.Text)) + len(m.ToolCalls)
+		n += countWords(m.Text) + len(m.ToolCalls)
 	}
 	for _, t := range p.Tools {
-		n += 1 + len(strings.Fields(t.Description)) + paramTokens(t.Params)
+		n += 1 + countWords(t.Description) + paramTokens(t.Params)
 	}
 	return n + paramTokens(p.Extract)
 }
@@ -121,7 +121,15 @@ func tokensIn(p converse.Prompt) int {
 func paramTokens(params []converse.ParamSpec) int {
 	n := 0
 	for _, p := range params {
-		n += 1 + len(strings.Fields(p.Description))
+		n += 1 + countWords(p.Description)
+	}
+	return n
+}
+
+func countWords(text string) int {
+	n := 0
+	for range strings.FieldsSeq(text) {
+		n++
 	}
 	return n
 }

@@ -111,8 +111,10 @@ func written(w string) string {
 			return ""
 		}
 	}
-	return strings.NewReplacer(",", "", "/", "").Replace(w)
+	return separators.Replace(w)
 }
+
+var separators = strings.NewReplacer(",", "", "/", "")
 
 // number is digits as a JSON number.
 func number(digits string) any {

@@ -5,16 +5,21 @@ import "slices"
 // field is the arithmetic of GF(256) with the polynomial x^8+x^4+x^3+x^2+1, in
 // which one byte is one symbol of a word's code.
 type field struct {
-	exp [510]byte // twice the group, so that a sum of two logarithms needs no modulus
-	log [256]byte
+	exp [1024]byte // twice the group, so that a sum of two logarithms needs no modulus, then zeros
+	log [256]uint16
 }
+
+// logZero stands for the logarithm of zero: what it is added to gives zero again, so
+// that a product needs no question.
+const logZero = 2 * 255
 
 func newField() *field {
 	f := &field{}
+	f.log[0] = logZero
 	x := 1
 	for i := range 255 {
 		f.exp[i], f.exp[i+255] = byte(x), byte(x)
-		f.log[x] = byte(i)
+		f.log[x] = uint16(i)
 		x <<= 1
 		if x&0x100 != 0 {
 			x ^= 0x11d
@@ -23,19 +28,9 @@ func newField() *field {
 	return f
 }
 
-func (f *field) mul(a, b byte) byte {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return f.exp[int(f.log[a])+int(f.log[b])]
-}
+func (f *field) mul(a, b byte) byte { return f.exp[(f.log[a]+f.log[b])&1023] }
 
-func (f *field) div(a, b byte) byte {
-	if a == 0 {
-		return 0
-	}
-	return f.exp[int(f.log[a])+255-int(f.log[b])]
-}
+func (f *field) div(a, b byte) byte { return f.exp[(f.log[a]+255-f.log[b])&1023] }
 
 // maxParity bounds the redundancy of a word: two thirds of its longest form.
 const maxParity = maxSymbols - maxSymbols/3
@@ -82,15 +77,17 @@ func (rs *reedSolomon) encode(word []byte, k int) {
 	}
 }
 
-// repairer holds the memory of a repair, so that it allocates nothing.
+// repairer is the room that a repair takes.
 type repairer struct {
+	word                                             [maxSymbols]byte
+	suspects                                         [maxSymbols]byte
 	syndromes, locator, shifted, previous, evaluator [maxParity + 1]byte
-	at                                               [maxParity]int
+	at                                               [maxParity]byte
 }
 
 // repair corrects word in place, given which symbols are suspected, and says
 // whether it could: each suspect costs one parity symbol, each other error two.
-func (rs *reedSolomon) repair(m *repairer, word []byte, parity int, suspects []int) bool {
+func (rs *reedSolomon) repair(m *repairer, word []byte, parity int, suspects []byte) bool {
 	if len(suspects)+slack > parity {
 		return false
 	}
@@ -110,29 +107,29 @@ func (rs *reedSolomon) repair(m *repairer, word []byte, parity int, suspects []i
 
 // measure computes the syndromes and says whether any is not zero.
 func (rs *reedSolomon) measure(m *repairer, word []byte, parity int) bool {
-	damaged := false
-	for j := range parity {
-		var s byte
-		for _, c := range word {
-			if s != 0 {
-				s = rs.exp[int(rs.log[s])+j]
-			}
-			s ^= c
+	syndromes := m.syndromes[:parity]
+	clear(syndromes)
+	for _, c := range word {
+		for j, s := range syndromes {
+			syndromes[j] = rs.exp[(rs.log[s]+uint16(j))&1023] ^ c
 		}
-		m.syndromes[j] = s
-		damaged = damaged || s != 0
 	}
-	return damaged
+	for _, s := range syndromes {
+		if s != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // locate finds the error locator by Berlekamp and Massey's algorithm, started from
 // the locator of the suspects, and returns its degree.
-func (rs *reedSolomon) locate(m *repairer, n, parity int, suspects []int) int {
+func (rs *reedSolomon) locate(m *repairer, n, parity int, suspects []byte) int {
 	locator, shifted := &m.locator, &m.shifted
 	clear(locator[:])
 	locator[0] = 1
 	for count, i := range suspects {
-		x := rs.exp[n-1-i]
+		x := rs.exp[n-1-int(i)]
 		for j := count + 1; j > 0; j-- {
 			locator[j] ^= rs.mul(locator[j-1], x)
 		}
@@ -177,7 +174,7 @@ func (rs *reedSolomon) roots(m *repairer, n, degree int) int {
 			if found == degree {
 				return -1
 			}
-			m.at[found] = i
+			m.at[found] = byte(i)
 			found++
 		}
 	}
@@ -188,10 +185,7 @@ func (rs *reedSolomon) roots(m *repairer, n, degree int) int {
 func (rs *reedSolomon) evaluate(p []byte, power int) byte {
 	var s byte
 	for _, v := range slices.Backward(p) {
-		if s != 0 {
-			s = rs.exp[int(rs.log[s])+power]
-		}
-		s ^= v
+		s = rs.exp[int(rs.log[s])+power] ^ v
 	}
 	return s
 }
@@ -206,7 +200,7 @@ func (rs *reedSolomon) correct(m *repairer, word []byte, parity, degree int) boo
 		m.evaluator[i] = s
 	}
 	for _, i := range m.at[:degree] {
-		power := len(word) - 1 - i
+		power := len(word) - 1 - int(i)
 		inverse := (255 - power) % 255
 		var slope byte
 		for j := 1; j <= degree; j += 2 {

@@ -13,7 +13,8 @@ import (
 type Speaker struct{ p *Provider }
 
 // Speak streams an utterance word by word, each with the pause behind it, as fast
-// as it can be made: pacing is the caller's business.
+// as it can be made: pacing is the caller's business. A sound is valid until emit
+// returns: the next one is made in the same memory.
 func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(converse.Sound)) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("sandbox speaker: %w", err)
@@ -26,9 +27,10 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 	if err := s.begin(ctx, fault); err != nil {
 		return err
 	}
-	script := s.p.book.script(u.Text, s.p.pace(u.Speed))
-	t := newThroat(w, s.p.book, u)
-	for i := 0; i < len(script); {
+	t := w.throat(u)
+	defer w.throats.Put(t)
+	t.script = s.p.book.script(t.script[:0], u.Text, s.p.pace(u.Speed))
+	for i := 0; i < len(t.script); {
 		if fault.Kind == FaultHalfOpen && i >= fault.After {
 			return stall(ctx, "speaker")
 		}
@@ -36,7 +38,7 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 			return fault.err("speaker")
 		}
 		var sound converse.Sound
-		sound, i = t.word(script, i)
+		sound, i = t.word(s.p.book, i)
 		if fault.Kind == FaultGarbage {
 			scramble(sound.Samples)
 		}
@@ -44,7 +46,9 @@ func (s *Speaker) Speak(ctx context.Context, u converse.Utterance, emit func(con
 			return fmt.Errorf("sandbox speaker: %w", err)
 		}
 		emit(sound)
-		runtime.Gosched() // a sentence takes milliseconds to render; the calls' frames do not wait for it
+		// The calls' frames do not wait for a sentence, and whoever takes the words does so
+		// one by one: words that pile up are memory in every call.
+		runtime.Gosched()
 	}
 	return nil
 }
@@ -62,24 +66,19 @@ func (s *Speaker) begin(ctx context.Context, fault Fault) error {
 }
 
 // word speaks the word at i, all pieces of it, and says where the next one is.
-func (t *throat) word(script []coded, i int) (converse.Sound, int) {
-	begin, text, length, spoken := t.at, script[i].word, 0, 0
-	end := i
-	for {
-		length += script[end].n + script[end].pause
-		spoken += script[end].n
-		end++
-		if !script[end-1].partial {
-			break
-		}
+func (t *throat) word(book *codebook, i int) (converse.Sound, int) {
+	begin, spoken := t.at, 0
+	t.samples = t.samples[:0]
+	for more := true; more; i++ {
+		c := &t.script[i]
+		t.say(book, c)
+		spoken += c.n
+		more = c.partial
 	}
-	samples := make([]int16, 0, length*t.w.symbol)
-	for ; i < end; i++ {
-		samples = t.say(samples, &script[i])
+	t.words[0] = converse.SpokenWord{
+		Text: t.script[i-1].word, Start: t.w.rate.Duration(begin), End: t.w.rate.Duration(begin + spoken*t.w.symbol),
 	}
-	return converse.Sound{Samples: samples, Words: []converse.SpokenWord{{
-		Text: text, Start: t.w.rate.Duration(begin), End: t.w.rate.Duration(begin + spoken*t.w.symbol),
-	}}}, end
+	return converse.Sound{Samples: t.samples, Words: t.words[:]}, i
 }
 
 // scramble turns speech into noise as loud as it was.

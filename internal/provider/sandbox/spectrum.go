@@ -8,7 +8,7 @@ import "math"
 // apart again for the bins that are wanted.
 type spectrum struct {
 	twist  [4][8]complex64 // between the two halves of the transform
-	untwin [lastTone]complex64
+	untwin [17]complex64
 }
 
 func newSpectrum() *spectrum {
@@ -28,13 +28,19 @@ func newSpectrum() *spectrum {
 	return s
 }
 
-const windowSamples = 64
+const (
+	windowSamples = 64
+	windowHops    = 4
+)
+
+// window are the samples to be measured, in four parts.
+type window [windowHops]*[windowSamples / windowHops]int16
 
 // measure writes the energies of the coded tones, lowest first.
-func (s *spectrum) measure(x *[windowSamples]float32, out *[groups * groupTones]float32) {
+func (s *spectrum) measure(x window, out *[groups * groupTones]float32) {
 	var re, im [32]float32
 	for a := range 4 {
-		s.eight(x, a, &re, &im)
+		s.eight(&x, a, &re, &im)
 	}
 	var zr, zi [32]float32
 	for b := range 8 {
@@ -47,26 +53,27 @@ func (s *spectrum) measure(x *[windowSamples]float32, out *[groups * groupTones]
 		zr[16+b], zi[16+b] = ar-cr, ai-ci
 		zr[24+b], zi[24+b] = br-di, bi+dr
 	}
-	for k := firstTone; k < lastTone; k++ {
+	// The bins k and 32-k are the sum and the difference of the same two numbers.
+	for k := 32 - lastTone + 1; k <= 16; k++ {
 		j := 32 - k
 		er, ei := zr[k]+zr[j], zi[k]-zi[j]
-		or, oi := zi[k]+zi[j], zr[j]-zr[k]
-		w := s.untwin[k]
-		wr, wi := real(w), imag(w)
-		xr, xi := er+wr*or-wi*oi, ei+wr*oi+wi*or
-		out[k-firstTone] = 0.25 * (xr*xr + xi*xi)
+		or, oi := turned(zi[k]+zi[j], zr[j]-zr[k], s.untwin[k])
+		if k >= firstTone {
+			out[k-firstTone] = 0.25 * ((er+or)*(er+or) + (ei+oi)*(ei+oi))
+		}
+		out[j-firstTone] = 0.25 * ((er-or)*(er-or) + (ei-oi)*(ei-oi))
 	}
 }
 
 // eight transforms every fourth complex sample, beginning with the a-th, and
 // turns the result for the join.
-func (s *spectrum) eight(x *[windowSamples]float32, a int, re, im *[32]float32) {
+func (s *spectrum) eight(x *window, a int, re, im *[32]float32) {
 	const h = 0.70710678
-	i := 2 * a & 7
-	x0r, x0i, x1r, x1i := x[i], x[i+1], x[i+8], x[i+9]
-	x2r, x2i, x3r, x3i := x[i+16], x[i+17], x[i+24], x[i+25]
-	x4r, x4i, x5r, x5i := x[i+32], x[i+33], x[i+40], x[i+41]
-	x6r, x6i, x7r, x7i := x[i+48], x[i+49], x[i+56], x[i+57]
+	p, q, u, v, i := x[0], x[1], x[2], x[3], 2*a&7
+	x0r, x0i, x1r, x1i := float32(p[i]), float32(p[i+1]), float32(p[i+8]), float32(p[i+9])
+	x2r, x2i, x3r, x3i := float32(q[i]), float32(q[i+1]), float32(q[i+8]), float32(q[i+9])
+	x4r, x4i, x5r, x5i := float32(u[i]), float32(u[i+1]), float32(u[i+8]), float32(u[i+9])
+	x6r, x6i, x7r, x7i := float32(v[i]), float32(v[i+1]), float32(v[i+8]), float32(v[i+9])
 
 	ar, ai, br, bi := x0r+x4r, x0i+x4i, x0r-x4r, x0i-x4i
 	cr, ci, dr, di := x2r+x6r, x2i+x6i, x2r-x6r, x2i-x6i

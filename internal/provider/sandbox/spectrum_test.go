@@ -14,12 +14,12 @@ func TestSpectrumIsTheFourierTransform(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	s := newSpectrum()
 	for range 50 {
-		var x [windowSamples]float32
+		var x [windowSamples]int16
 		for i := range x {
-			x[i] = float32(random.NormFloat64() * 1000)
+			x[i] = int16(random.NormFloat64() * 1000)
 		}
 		var got [groups * groupTones]float32
-		s.measure(&x, &got)
+		s.measure(windowOf(&x), &got)
 		for k := firstTone; k < lastTone; k++ {
 			var sum complex128
 			for i, v := range x {
@@ -31,15 +31,20 @@ func TestSpectrumIsTheFourierTransform(t *testing.T) {
 	}
 }
 
+func windowOf(x *[windowSamples]int16) window {
+	return window{(*[16]int16)(x[:]), (*[16]int16)(x[16:]), (*[16]int16)(x[32:]), (*[16]int16)(x[48:])}
+}
+
 func BenchmarkSpectrum(b *testing.B) {
 	s := newSpectrum()
-	var x [windowSamples]float32
+	var x [windowSamples]int16
 	for i := range x {
-		x[i] = float32(i)
+		x[i] = int16(i)
 	}
+	w := windowOf(&x)
 	var out [groups * groupTones]float32
 	b.ReportAllocs()
 	for b.Loop() {
-		s.measure(&x, &out)
+		s.measure(w, &out)
 	}
 }

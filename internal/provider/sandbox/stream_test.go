@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -84,24 +85,34 @@ func TestFlush(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Delays: Delays{Flush: 150 * time.Millisecond}})
+		var mu sync.Mutex // a delayed final comes from a timer
 		var all []converse.Heard
-		l, err := p.Transcriber().Listen(t.Context(), converse.ListenOptions{Rate: audio.Rate8k}, func(h converse.Heard) { all = append(all, h) })
+		l, err := p.Transcriber().Listen(t.Context(), converse.ListenOptions{Rate: audio.Rate8k}, func(h converse.Heard) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, h)
+		})
+		heard := func() []converse.Heard {
+			mu.Lock()
+			defer mu.Unlock()
+			return all
+		}
 		require.NoError(t, err)
 		x, words := speak(t, p, converse.Utterance{Text: "Hello there again", Rate: audio.Rate8k})
 		play(t, l.Write, x[:audio.Rate8k.Samples(words[1].End+10*time.Millisecond)])
 		require.NoError(t, l.Flush())
 		synctest.Wait()
-		require.False(t, all[len(all)-1].Final)
+		require.False(t, heard()[len(heard())-1].Final)
 		time.Sleep(150 * time.Millisecond)
 		synctest.Wait()
-		require.Equal(t, converse.Heard{Text: "Hello there", Final: true}, all[len(all)-1])
+		require.Equal(t, converse.Heard{Text: "Hello there", Final: true}, heard()[len(heard())-1])
 		require.NoError(t, l.Flush())
 		require.NoError(t, l.Close())
 		require.NoError(t, l.Close())
-		n := len(all)
+		n := len(heard())
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Len(t, all, n)
+		require.Len(t, heard(), n)
 		require.Error(t, l.Write(make([]int16, 160)))
 		require.Error(t, l.Flush())
 	})
@@ -250,6 +261,12 @@ func TestListenAllocatesNothing(t *testing.T) {
 			at %= len(sound) - 159
 		}), name)
 	}
+}
+
+// TestAStreamIsSmall: what every call holds for as long as it lasts.
+func TestAStreamIsSmall(t *testing.T) {
+	t.Parallel()
+	require.LessOrEqual(t, unsafe.Sizeof(listener{}), uintptr(8<<10))
 }
 
 // TestManyCalls: one provider serves many calls at once.

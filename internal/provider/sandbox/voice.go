@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"parley/internal/audio"
@@ -48,23 +50,26 @@ const toneAmplitude = 0.5099
 // waves are the sounds of one sampling rate. They never change once made.
 type waves struct {
 	rate   audio.Rate
-	period int                 // samples of one turn of toneStep, after which every tone repeats
-	symbol int                 // samples of a symbol
-	tone   [lastTone][]float32 // a symbol's length of each coded tone, from any place of its period
-	turn   [turnSize]float32   // one turn of a sine
-	fade   []float32           // of the passage from one symbol to the next
+	period int // samples of one turn of toneStep, after which every tone repeats
+	symbol int // samples of a symbol
+	// A symbol's length of coded tones, from any place of their period: those of the
+	// groups below the chip's by the lower half of a byte, those above by the upper.
+	low, high [16][]float32
+	chip      [4][]float32
+	turn      [turnSize]float32 // one turn of a sine
+	fade      []float32         // of the passage from one symbol to the next
+	throats   sync.Pool         // that are not speaking
 }
 
 func newWaves(rate audio.Rate) *waves {
 	w := &waves{rate: rate, period: int(rate) / toneStep, symbol: rate.Samples(symbolTime)}
-	for k := firstTone; k < lastTone; k++ {
-		w.tone[k] = make([]float32, w.period+w.symbol)
-		// Quadratic phases keep the tones from peaking together.
-		phase := float64(k*k) / 24
-		for i := range w.tone[k] {
-			turns := math.Mod(float64(k*i)/float64(w.period)+phase, 1)
-			w.tone[k][i] = float32(toneAmplitude * math.Sin(2*math.Pi*turns))
-		}
+	tone := func(group, which int) int { return firstTone + group*groupTones + which }
+	for i := range 16 {
+		w.low[i] = w.chord(tone(0, i&3), tone(1, i>>2))
+		w.high[i] = w.chord(tone(3, i&3), tone(4, i>>2))
+	}
+	for i := range w.chip {
+		w.chip[i] = w.chord(tone(chipGroup, i))
 	}
 	for i := range w.turn {
 		w.turn[i] = float32(math.Sin(2 * math.Pi * float64(i) / turnSize))
@@ -76,171 +81,157 @@ func newWaves(rate audio.Rate) *waves {
 	return w
 }
 
-// supported says whether symbols and tones are whole numbers of samples.
-func supported(rate audio.Rate) bool { return rate >= audio.Rate8k && rate%1000 == 0 && rate <= 96000 }
-
-// tones are the five tones of a symbol; a zero is silence.
-type tones [groups]int
-
-func (t tones) silent() bool { return t[0] == 0 }
-
-// compose chooses the tones of a symbol.
-func compose(data, chip byte) tones {
-	var t tones
-	for g := range groups {
-		first := firstTone + g*groupTones
-		if g == chipGroup {
-			t[g] = first + int(chip)
-			continue
+// chord is the sound of some coded tones together.
+func (w *waves) chord(tones ...int) []float32 {
+	out := make([]float32, w.period+w.symbol)
+	for i := range out {
+		sum := 0.0
+		for _, k := range tones {
+			// Quadratic phases keep the tones from peaking together.
+			turns := math.Mod(float64(k*i)/float64(w.period)+float64(k*k)/24, 1)
+			sum += toneAmplitude * math.Sin(2*math.Pi*turns)
 		}
-		t[g] = first + int(data&3)
-		data >>= 2
-	}
-	return t
-}
-
-// throat is one utterance being made audible.
-type throat struct {
-	w      *waves
-	book   *codebook
-	manner converse.Utterance
-	pitch  float64
-	at     int   // samples since the utterance began
-	before tones // the symbol before
-	volume float32
-	// The harmonics of the pitch: where each is in its turn, how fast it turns and
-	// how strong it is.
-	voiced   int
-	phases   [maxVoiced]uint32
-	steps    [maxVoiced]uint32
-	strength [maxVoiced]float32
-	voice    []float32
-	sound    []float32 // of the symbol
-	passing  []float32 // of the symbol before, as it fades
-}
-
-const maxVoiced = 5
-
-func newThroat(w *waves, book *codebook, u converse.Utterance) *throat {
-	pitch, ok := pitches[u.Voice]
-	if !ok {
-		pitch = pitches[defaultVoice]
-	}
-	t := &throat{w: w, book: book, pitch: pitch, manner: u}
-	t.voice, t.sound, t.passing = make([]float32, w.symbol), make([]float32, w.symbol), make([]float32, len(w.fade))
-	// The more alike a voice is to be, the softer its upper harmonics.
-	soften := 1 - 0.5*min(1, max(0, u.Similarity))
-	power, strength := 0.0, 1.0
-	for h := math.Ceil(lowestVoiced / pitch); h*pitch <= topVoiced; h++ {
-		t.strength[t.voiced] = float32(strength)
-		power += strength * strength / 2
-		strength *= soften
-		t.voiced++
-	}
-	for i := range t.voiced {
-		t.strength[i] *= float32(math.Sqrt((1 - toneShare) / power))
-	}
-	return t
-}
-
-// say appends a coded word and the pause behind it.
-func (t *throat) say(out []int16, c *coded) []int16 {
-	loud := t.loudness(c.n)
-	chips := &t.book.chips[c.n][c.grade]
-	for i := range c.n {
-		t.intone()
-		begin, end := loud*swell(float64(i), c.n), loud*swell(float64(i+1), c.n)
-		out = t.utter(out, compose(c.data[i], chips.at(c.n-1-i)), begin, end)
-	}
-	for range c.pause {
-		out = t.utter(out, tones{}, 0, 0)
+		out[i] = float32(sum)
 	}
 	return out
 }
 
-// loudness makes every word equally loud in the mean, however many syllables it has.
-func (t *throat) loudness(n int) float32 {
-	power := 0.0
-	const steps = 64
-	for i := range steps {
-		e := float64(swell((float64(i)+0.5)/steps*float64(n), n))
-		power += e * e / steps
-	}
-	return float32(speechLevel / math.Sqrt(power))
+// supported says whether symbols and tones are whole numbers of samples.
+func supported(rate audio.Rate) bool { return rate >= audio.Rate8k && rate%1000 == 0 && rate <= 96000 }
+
+// chords are the sound of a symbol: two tones, one and two. None at all is silence.
+type chords struct{ low, chip, high []float32 }
+
+func (c *chords) silent() bool { return c.chip == nil }
+
+// compose chooses the tones of a symbol.
+func (w *waves) compose(data, chip byte) chords {
+	return chords{low: w.low[data&15], chip: w.chip[chip], high: w.high[data>>4]}
 }
 
+// throat is one utterance being made audible. It serves one after another.
+type throat struct {
+	w      *waves
+	pitch  float64
+	waver  float64 // of the pitch
+	at     int     // samples since the utterance began
+	before chords  // the symbol before
+	volume float32
+	voice  [turnSize]float32 // one turn of the pitch: the sum of its harmonics
+	phase  uint32            // of the voice
+	step   uint32            // by which it goes on with every sample
+
+	script  []coded
+	samples []int16 // of the word
+	words   [1]converse.SpokenWord
+}
+
+// throat makes one ready for an utterance.
+func (w *waves) throat(u converse.Utterance) *throat {
+	t, ok := w.throats.Get().(*throat)
+	if !ok {
+		t = &throat{w: w}
+	}
+	t.at, t.before, t.phase = 0, chords{}, 0
+	t.waver = 0.04 * (1 - min(1, max(0, u.Stability)))
+	if t.pitch, ok = pitches[u.Voice]; !ok {
+		t.pitch = pitches[defaultVoice]
+	}
+	t.tune(min(1, max(0, u.Similarity)))
+	return t
+}
+
+// tune makes the voice. The more alike it is to be, the softer its upper harmonics.
+func (t *throat) tune(similarity float64) {
+	soften := 1 - 0.5*similarity
+	power, strength := 0.0, 1.0
+	first, last := int(math.Ceil(lowestVoiced/t.pitch)), int(topVoiced/t.pitch)
+	for range last - first + 1 {
+		power += strength * strength / 2
+		strength *= soften
+	}
+	clear(t.voice[:])
+	strength = math.Sqrt((1 - toneShare) / power)
+	for h := first; h <= last; h++ {
+		for i := range t.voice {
+			t.voice[i] += float32(strength) * t.w.turn[h*i%turnSize]
+		}
+		strength *= soften
+	}
+}
+
+// say appends a coded word and the pause behind it.
+func (t *throat) say(book *codebook, c *coded) {
+	chips := &book.chips[c.n][c.grade]
+	begin := loudness * t.w.swell(0, c.n)
+	for i := range c.n {
+		t.intone()
+		end := loudness * t.w.swell(i+1, c.n)
+		t.utter(t.w.compose(c.data[i], chips.at(c.n-1-i)), begin, end)
+		begin = end
+	}
+	for range c.pause {
+		t.utter(chords{}, 0, 0)
+	}
+}
+
+// loudness makes every word as loud in the mean as speech is: a swell over whole
+// syllables has the mean power shallow^2 + shallow*(1-shallow) + (1-shallow)^2*3/8,
+// however many they are.
+const loudness = speechLevel / 0.71305
+
 // swell is the syllables' envelope at a place of a word of n symbols.
-func swell(at float64, n int) float32 {
+func (w *waves) swell(at, n int) float32 {
 	count := max(1, (n+syllable/2)/syllable)
-	s := math.Sin(math.Pi * at * float64(count) / float64(n))
-	return float32(shallow + (1-shallow)*s*s)
+	square := 0.5 - 0.5*w.turn[(at*count*turnSize/n+turnSize/4)%turnSize] // of the sine
+	return shallow + (1-shallow)*square
 }
 
 // intone sets the pitch of the next symbol: it falls slowly as an utterance goes
 // on, and wavers the more the less stable the voice is.
 func (t *throat) intone() {
-	seconds := t.w.rate.Duration(t.at).Seconds()
-	fall := 0.06 * (1 - math.Exp(-seconds/2))
-	waver := 0.04 * (1 - min(1, max(0, t.manner.Stability))) * math.Sin(2*math.Pi*4.7*seconds)
-	pitch := t.pitch * (1 - fall + waver) / float64(t.w.rate) * (1 << 32)
-	first := math.Ceil(lowestVoiced / t.pitch)
-	for i := range t.voiced {
-		t.steps[i] = uint32(pitch * (first + float64(i)))
-	}
+	seconds := float64(t.at) / float64(t.w.rate)
+	fall := 0.06 * seconds / (seconds + 1.5)
+	waver := t.waver * float64(t.w.turn[int(4.7*turnSize*seconds)%turnSize])
+	t.step = uint32(t.pitch * (1 - fall + waver) / float64(t.w.rate) * (1 << 32))
 }
 
 // utter appends one symbol, or a silence of its length, whose volume goes from
 // begin to end.
-func (t *throat) utter(out []int16, now tones, begin, end float32) []int16 {
-	if now.silent() && t.before.silent() {
-		t.at += t.w.symbol
-		return append(out, make([]int16, t.w.symbol)...)
-	}
-	t.hum()
-	t.mix(t.passing, t.before)
-	t.mix(t.sound, now)
-	for i, in := range t.w.fade {
-		t.sound[i] = t.sound[i]*in + t.passing[i]*(1-in)
-	}
-	if now.silent() {
-		begin, end = t.volume, t.volume // of the symbol that fades away
-	}
-	volume, slope := begin, (end-begin)/float32(t.w.symbol)
-	for _, x := range t.sound {
-		out = append(out, int16(volume*x))
-		volume += slope
-	}
+func (t *throat) utter(now chords, begin, end float32) {
+	n := len(t.samples)
+	t.samples = slices.Grow(t.samples, t.w.symbol)[:n+t.w.symbol]
+	out, from := t.samples[n:], t.at%t.w.period
 	t.at += t.w.symbol
-	t.before, t.volume = now, end
-	return out
-}
-
-// hum writes the harmonics of the pitch.
-func (t *throat) hum() {
-	clear(t.voice)
-	for h := range t.voiced {
-		phase, step, strength := t.phases[h], t.steps[h], t.strength[h]
-		for i := range t.voice {
-			t.voice[i] += strength * t.w.turn[phase>>turnShift]
-			phase += step
-		}
-		t.phases[h] = phase
-	}
-}
-
-// mix writes a symbol's tones and the voice under them; a silent one has neither.
-func (t *throat) mix(out []float32, s tones) {
-	if s.silent() {
+	if now.silent() {
 		clear(out)
-		return
+		begin, end = t.volume, t.volume // of the symbol that fades away
+		if t.before.silent() {
+			return
+		}
 	}
-	from := t.at % t.w.period
-	a, b, c := t.w.tone[s[0]][from:], t.w.tone[s[1]][from:], t.w.tone[s[2]][from:]
-	d, e := t.w.tone[s[3]][from:], t.w.tone[s[4]][from:]
-	n := len(out)
-	a, b, c, d, e = a[:n], b[:n], c[:n], d[:n], e[:n]
-	voice := t.voice[:n]
-	for i := range out {
-		out[i] = a[i] + b[i] + c[i] + d[i] + e[i] + voice[i]
+	volume, slope, phase := begin, (end-begin)/float32(len(out)), t.phase
+	for i, in := range t.w.fade {
+		hum := t.voice[phase>>turnShift]
+		out[i] = int16(volume * (in*now.sample(from+i, hum) + (1-in)*t.before.sample(from+i, hum)))
+		volume += slope
+		phase += t.step
 	}
+	if !now.silent() {
+		low, chip, high := now.low[from:], now.chip[from:], now.high[from:]
+		for i := len(t.w.fade); i < len(out) && i < len(low) && i < len(chip) && i < len(high); i++ {
+			out[i] = int16(volume * (low[i] + chip[i] + high[i] + t.voice[phase>>turnShift]))
+			volume += slope
+			phase += t.step
+		}
+	}
+	t.before, t.volume, t.phase = now, end, phase
+}
+
+// sample is one of a symbol's tones and the voice under them; a silent one has neither.
+func (c *chords) sample(i int, hum float32) float32 {
+	if c.silent() {
+		return 0
+	}
+	return c.low[i] + c.chip[i] + c.high[i] + hum
 }

@@ -23,18 +23,18 @@ func (d *decoder) begin(l *lane, at int) {
 // clarity is the mean purity of n symbols, and whether they were loud enough to
 // be meant for us. Symbols that were not heard count only by being too many.
 func (l *lane) clarity(first, n int) (purity float32, loud bool) {
-	sum, count, level := 0, 0, float32(0)
+	sum, count, level := 0, 0, 0
 	for i := first; i < first+n; i++ {
-		if r := i & ringMask; l.flags[r]&heard != 0 {
-			sum += int(l.purity[r])
-			level += l.level[r]
+		if s := l.symbols[i&ringMask]; s.flags&heard != 0 {
+			sum += int(s.purity)
+			level += int(s.level)
 			count++
 		}
 	}
 	if 2*count < n {
 		return 0, false
 	}
-	return float32(sum) / float32(255*count), level >= float32(count)*faintEnergy
+	return float32(sum) / float32(255*count), level >= count*levelSteps
 }
 
 // add keeps a start, in place of the oldest weak one if there are too many.
@@ -103,17 +103,17 @@ func (d *decoder) try(l *lane, first, n int) bool {
 
 // decode repairs and reads a word whose place and length are known.
 func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
-	word := d.word[:n]
+	var repair repairer
+	word, suspects := repair.word[:n], repair.suspects[:0]
 	parity := n - g.content(n)
-	suspects := d.suspects[:0]
 	for i := range n {
-		r := (first + i) & ringMask
-		word[i] = l.data[r] ^ d.book.whiten[i]
-		if l.flags[r] != heard || l.chips.at(n-1-i) != want.at(n-1-i) {
-			suspects = append(suspects, i)
+		s := l.symbols[(first+i)&ringMask]
+		word[i] = s.data ^ d.book.whiten[i]
+		if s.flags != heard || l.chips.at(n-1-i) != want.at(n-1-i) {
+			suspects = append(suspects, byte(i))
 		}
 	}
-	if !d.book.rs.repair(&d.repairer, word, parity, suspects) {
+	if !d.book.rs.repair(&repair, word, parity, suspects) {
 		return false
 	}
 	last, loud := d.proof(l, word, first)
@@ -124,7 +124,7 @@ func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
 	if len(text) == 0 || len(text) > maxPiece {
 		return false
 	}
-	d.events = append(d.events, event{header: header, size: len(text)})
+	d.events = append(d.events, event{header: header, size: uint8(len(text))})
 	copy(d.events[len(d.events)-1].text[:], text)
 	d.ended = last
 	return true
@@ -134,16 +134,15 @@ func (d *decoder) decode(l *lane, first, n int, g grade, want *chips) bool {
 // whether those that did were loud enough: others may be loud because somebody
 // else spoke over them.
 func (d *decoder) proof(l *lane, word []byte, first int) (last int, loud bool) {
-	level, count := float32(0), float32(0)
+	level, count := 0, 0
 	for i, c := range word {
-		r := (first + i) & ringMask
-		if l.flags[r]&heard != 0 && l.data[r]^d.book.whiten[i] == c {
-			level += l.level[r]
+		if s := l.symbols[(first+i)&ringMask]; s.flags&heard != 0 && s.data^d.book.whiten[i] == c {
+			level += int(s.level)
 			count++
 			last = first + i
 		}
 	}
-	return last, level >= count*faintEnergy
+	return last, level >= count*levelSteps
 }
 
 // understood ends a word: what else seemed to begin in it was part of it. What

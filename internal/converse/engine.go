@@ -159,10 +159,11 @@ func (c *Conversation) tell() { c.now = time.Since(c.start) }
 // handle works through a batch. Alarms that are due go first: a pause that is long
 // enough has ended the turn, whatever came in at the same moment.
 func (c *Conversation) handle(batch []item) {
-	for _, it := range batch {
+	for i, it := range batch {
 		if c.phase == ended {
 			return
 		}
+		batch[i] = item{} // the batch's memory is used again, and must not hold what has been done
 		c.tell()
 		if it.do == nil {
 			c.clock.round(alarmEndOfTurn, c.now)

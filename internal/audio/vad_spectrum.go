@@ -51,7 +51,7 @@ type vadSpectrum struct {
 }
 
 func (s *vadSpectrum) tables() {
-	s.fft = newFFT(vadFFT)
+	s.fft = fft128()
 	for i := range s.window {
 		w := 0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/vadFFT)
 		// A full-scale square wave comes out as power 1 over all bins.
@@ -78,8 +78,8 @@ func (s *vadSpectrum) reset() {
 func (s *vadSpectrum) measure(low, high []float32, e *vadEvidence) {
 	copy(s.input[:], s.input[vadFrame:])
 	copy(s.input[vadFFT-vadFrame:], low)
-	for i := range s.work {
-		s.work[i] = complex(s.input[2*i]*s.window[2*i], s.input[2*i+1]*s.window[2*i+1])
+	for i, place := range s.fft.order {
+		s.work[place] = complex(s.input[2*i]*s.window[2*i], s.input[2*i+1]*s.window[2*i+1])
 	}
 	s.fft.forward(s.work[:])
 	powers(s.power[:], s.work[:])

@@ -10,16 +10,14 @@ import (
 
 // BenchmarkCrowd is what a detector costs among a thousand calls on one core: every
 // call's state has left the near caches by the time of its next frame, which a
-// benchmark of a single detector does not show. A call hears a voice, a noisy line
-// or digital silence.
+// benchmark of a single detector does not show.
 func BenchmarkCrowd(b *testing.B) {
 	const calls, length = 1000, 256
 	size := Rate8k.FrameSamples()
 	hiss := stimWhite(1, size*length, -55)
 	for name, x := range map[string][]int16{
-		"voice":   stimSum(stimSyllables(1, Rate8k, size*length, 120, -25), hiss),
-		"noise":   hiss,
-		"silence": make([]int16, size*length),
+		"voice": stimSum(stimSyllables(1, Rate8k, size*length, 120, -25), hiss),
+		"noise": hiss,
 	} {
 		for sense, make := range crowdSenses(b) {
 			b.Run(sense+"/"+name, func(b *testing.B) {
@@ -36,6 +34,28 @@ func BenchmarkCrowd(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkSilence is what a detector costs on a line in digital silence, where calls
+// are half of the time, long after a voice.
+func BenchmarkSilence(b *testing.B) {
+	for sense, make := range crowdSenses(b) {
+		b.Run(sense, func(b *testing.B) {
+			hear, frame := make(), [160]int16{}
+			for x := stimSyllables(1, Rate8k, 160*50, 120, -25); len(x) > 0; x = x[160:] {
+				copy(frame[:], x)
+				hear(frame[:])
+			}
+			clear(frame[:])
+			for range 2000 {
+				hear(frame[:])
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				hear(frame[:])
+			}
+		})
 	}
 }
 

@@ -120,10 +120,11 @@ func (d *Denoiser) Process(frame []int16) {
 	if !unmoved(frame, d.past[len(d.past)-1]) {
 		d.still = 0
 	} else if d.still++; d.still > denoiseRest {
-		clear(frame) // all that can be forgotten is
+		d.frames = (d.frames + 1) % denoiseBlock // all that time can still change
+		clear(frame)
 		return
 	}
-	w := s.work.Get().(*denoiseWork)
+	w, _ := s.work.Get().(*denoiseWork)
 	if d.still > 1 {
 		// There is nothing in the block, and nothing comes out but the last tail.
 		clear(w.spectrum)

@@ -136,9 +136,11 @@ func (e *EchoReference) Received(frame []int16) EchoVerdict {
 	e.fresh = false
 	var explained float32
 	var shapes [2][echoParts]float32
+	moves := float32(0)
 	for half := range 2 {
 		e.received.measure(frame, half)
 		shapes[half] = e.received.shape
+		moves += e.received.moves
 		e.power = toward(e.power, e.received.moves, echoPace)
 		heard := float32(0)
 		if e.received.loud {
@@ -147,7 +149,11 @@ func (e *EchoReference) Received(frame []int16) EchoVerdict {
 		e.busy = toward(e.busy, heard, echoPace)
 		explained += e.explain(e.past.at-1+half) / 2 // the two halves of both frames belong together
 	}
-	e.correlate(&shapes[0], &shapes[1])
+	if moves > 0 && e.past.still <= echoLags {
+		e.correlate(&shapes[0], &shapes[1])
+	} else {
+		e.forget()
+	}
 	e.decide()
 	pace := float32(0.5)
 	if explained < e.verdict {
@@ -163,23 +169,26 @@ func (e *EchoReference) Received(frame []int16) EchoVerdict {
 	}
 }
 
-const echoPace = 1.0 / 60 // of a 10 ms step in running means: 0.6 s
+const (
+	echoPace = 1.0 / 60 // of a 10 ms step in running means: 0.6 s
+	echoKeep = (1 - echoPace) * (1 - echoPace)
+)
+
+// forget is a frame that correlates with nothing.
+func (e *EchoReference) forget() {
+	if e.fade *= echoKeep; e.fade < 1e-9 {
+		e.product, e.fade = [echoLags]float32{}, 1
+	}
+}
 
 // correlate adds a frame of what was received, in its two halves, to the running
 // products. The sent step that meets the first half at one lag meets the second half
 // at the next.
 func (e *EchoReference) correlate(first, second *[echoParts]float32) {
-	const keep = (1 - echoPace) * (1 - echoPace)
-	if e.past.still > echoLags || *first == *second && *first == [echoParts]float32{} {
-		if e.fade *= keep; e.fade < 1e-9 {
-			e.product, e.fade = [echoLags]float32{}, 1
-		}
-		return
-	}
 	const early, late = echoPace * (1 - echoPace), echoPace
 	a, b, c, d := first[0]*early, first[1]*early, first[2]*early, first[3]*early
 	p, q, r, s := second[0]*late, second[1]*late, second[2]*late, second[3]*late
-	fade := keep * e.fade
+	fade := echoKeep * e.fade
 	e.fade = 1
 	x := &e.past.shape[e.past.at&(echoRing-1)]
 	for l := range e.product {

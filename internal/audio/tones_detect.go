@@ -264,7 +264,7 @@ const beepBlock = 256 // the window, and silence up to the next power of two
 // beepSearch is the strongest frequency from 300 to 2350 Hz, to 16 Hz, and its power.
 // A whole transform costs less than forty frequencies by Goertzel.
 func beepSearch(window *[toneWindow]int16) (hertz, power float64) {
-	block := beepBlocks.Get().(*[beepBlock / 2]complex64)
+	block, _ := beepBlocks.Get().(*[beepBlock / 2]complex64)
 	defer beepBlocks.Put(block)
 	f := fft256()
 	clear(block[:])

@@ -95,9 +95,10 @@ func (v *VAD) Process(frame []int16) Activity {
 	if len(frame) < size || !unmoved(frame, v.last) {
 		v.still = 0
 	} else if v.still++; v.still > vadRest {
+		v.spec.count = (v.spec.count + 1) % vadMinimum // all that time can still change
 		return v.said
 	}
-	w := vadWorks.Get().(*vadWork)
+	w, _ := vadWorks.Get().(*vadWork)
 	var e vadEvidence
 	if v.still > 1 { // one frame of silence clears all that reaches into the next
 		v.spec.silent(&e)

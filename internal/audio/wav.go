@@ -16,7 +16,7 @@ const (
 	wavFrameSize  = 4 // two channels of 16 bits
 
 	// recorderSpan is how much sound waits in memory, and goes to the file at once
-	// when both channels have it; either may lag behind by up to half of it.
+	// when both channels have it; either may lag behind by up to three quarters of it.
 	recorderSpan = time.Second / 4
 
 	// recorderSlack is how far a frame's time may differ from the end of its
@@ -100,7 +100,7 @@ func (r *Recorder) write(channel int, at time.Duration, frame []int16) error {
 			continue
 		}
 		if place >= r.start+span {
-			if r.err = r.flush(max(span/2, min(span, other-r.start))); r.err != nil {
+			if r.err = r.flush(max(span/4, min(span, other-r.start))); r.err != nil {
 				return r.err
 			}
 			continue
@@ -147,7 +147,7 @@ var recorderPages = sync.Pool{New: func() any { return new([8192]byte) }}
 
 // append puts samples of both channels at the end of the file.
 func (r *Recorder) append(left, right []int16) error {
-	page := recorderPages.Get().(*[8192]byte)
+	page, _ := recorderPages.Get().(*[8192]byte)
 	defer recorderPages.Put(page)
 	for len(left) > 0 {
 		n := min(len(left), len(page)/wavFrameSize)

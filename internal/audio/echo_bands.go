@@ -3,14 +3,15 @@ package audio
 // echoBands measures one direction of a call every 10 ms: the levels of four
 // octaves, and their shape, which is what they do about their recent mean.
 type echoBands struct {
-	fold  int // samples of the line in one at 8 kHz
-	size  int // samples of a frame
-	level [echoParts]float32
-	floor [echoParts]float32
-	mean  [echoParts]float32
-	shape [echoParts]float32
-	moves float32 // power of the shape
-	loud  bool    // something stands out of the floor
+	fold   int // samples of the line in one at 8 kHz
+	size   int // samples of a frame
+	level  [echoParts]float32
+	floor  [echoParts]float32
+	mean   [echoParts]float32
+	shape  [echoParts]float32
+	moves  float32 // power of the shape
+	silent bool    // nothing came in last
+	loud   bool    // something stands out of the floor
 }
 
 func newEchoBands(rate Rate) echoBands {
@@ -33,6 +34,11 @@ const echoQuiet = -72
 func (m *echoBands) measure(frame []int16, half int) {
 	from := half * m.size / 2
 	frame = frame[min(from, len(frame)):min(from+m.size/2, len(frame))]
+	if len(frame) == 0 || unmoved(frame, frame[0]) {
+		m.rest()
+		return
+	}
+	m.silent = false
 	var x [echoStepSamples / 2]int32
 	var power int64
 	if m.fold == 1 && len(frame) == echoStepSamples {
@@ -44,12 +50,24 @@ func (m *echoBands) measure(frame []int16, half int) {
 	scale := 1.0 / (1 << 30) / float32(m.fold*m.fold)
 	for b, n := echoParts-1, len(x); ; b-- {
 		scale /= 4 // a difference is twice, and each sum before it as well
-		m.level[b] = max(echoQuiet, decibels(float32(power)*scale/float32(n)+1e-10))
+		m.level[b] = higher(decibels(float32(power)*scale/float32(n)+1e-10), echoQuiet)
 		if b == 0 {
 			break
 		}
 		power = halve(x[:n/2], x[:n])
 		n /= 2
+	}
+	m.follow()
+}
+
+// rest is 10 ms of digital silence.
+func (m *echoBands) rest() {
+	if m.silent && m.moves == 0 {
+		return // all that follows it has come down
+	}
+	m.silent = true
+	for b := range m.level {
+		m.level[b] = echoQuiet
 	}
 	m.follow()
 }
@@ -87,12 +105,12 @@ func (m *echoBands) follow() {
 		if d := level - m.floor[b]; d < 0 {
 			m.floor[b] += 0.1 * d
 		} else {
-			m.floor[b] += min(0.02, d) // 2 dB/s: slower than any utterance
+			m.floor[b] += between(d, 0, 0.02) // 2 dB/s: slower than any utterance
 		}
 		m.loud = m.loud || level > m.floor[b]+9
 		// What lies just over the floor is noise, and has no shape.
 		base := m.floor[b] + 4
-		level = max(level, base)
+		level = higher(level, base)
 		m.mean[b] += (1.0 / 30) * (level - m.mean[b])
 		m.shape[b] = level - m.mean[b]
 		moves += m.shape[b] * m.shape[b]

@@ -30,7 +30,7 @@ const (
 type Resampler struct {
 	from, to Rate
 	filter   *resampleFilter
-	held     int             // input samples kept in window, reach of them history
+	held     int // input samples kept in window, reach of them history
 	window   []int16
 }
 

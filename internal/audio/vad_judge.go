@@ -28,7 +28,7 @@ type vadNet struct {
 
 // ramp is 0 up to from, 1 beyond to, and straight between them.
 func ramp(x, from, to float32) float32 {
-	return max(0, min(1, (x-from)/(to-from)))
+	return between((x-from)/(to-from), 0, 1)
 }
 
 // toward moves a mean by a share of the way to a value. What falls toward zero for
@@ -71,7 +71,7 @@ func (n *vadNet) weigh(x *[vadFeatures]float32) float32 {
 			c += r[k] * v
 			d += s[k] * v
 		}
-		z += n.out[h]*max(0, a) + n.out[h+1]*max(0, b) + n.out[h+2]*max(0, c) + n.out[h+3]*max(0, d)
+		z += n.out[h]*positive(a) + n.out[h+1]*positive(b) + n.out[h+2]*positive(c) + n.out[h+3]*positive(d)
 	}
 	return float32(1 / (1 + math.Exp(-float64(z))))
 }

@@ -44,14 +44,17 @@ func likeness(x *[pitchMost + pitchFrame]float32) float32 {
 	const quiet = 4 * 4 * pitchFrame * 100 // ten units RMS: quantisation has no pitch
 	energy := energies(x)
 	least := quiet + energy[0]*1e-4 // more than the rounding of the running sums
-	var best float32
+	var top uint32
 	for l := pitchLeast; l+7 <= pitchMost; l += 8 {
+		e := (*[8]float32)(energy[l:])
 		for i, p := range products(x, l) {
-			// A signed square, so that only the best needs a root.
-			best = max(best, p*positive(p)/(energy[l+i]+least))
+			// The square of what is positive, so that only the best needs a root. Such
+			// floats are ordered like their bits.
+			p = positive(p)
+			top = max(top, math.Float32bits(p*p/(e[i]+least)))
 		}
 	}
-	best /= energy[0] + quiet
+	best := math.Float32frombits(top) / (energy[0] + quiet)
 	return min(1, float32(math.Sqrt(float64(best))))
 }
 
@@ -79,9 +82,9 @@ func energies(x *[pitchMost + pitchFrame]float32) (energy [pitchMost + 1]float32
 // not wait for each other cost little more than one.
 func products(x *[pitchMost + pitchFrame]float32, l int) [8]float32 {
 	var a, b, c, d, e, f, g, h float32
-	now, old := x[pitchMost:], x[pitchMost-l-7:]
-	for len(now) > 0 && len(old) >= 8 {
-		s := now[0]
+	now, past := (*[pitchFrame]float32)(x[pitchMost:]), x[pitchMost-l-7:]
+	for i, s := range now {
+		old := (*[8]float32)(past[i:])
 		a += s * old[7]
 		b += s * old[6]
 		c += s * old[5]
@@ -90,7 +93,6 @@ func products(x *[pitchMost + pitchFrame]float32, l int) [8]float32 {
 		f += s * old[2]
 		g += s * old[1]
 		h += s * old[0]
-		now, old = now[1:], old[1:]
 	}
 	return [8]float32{a, b, c, d, e, f, g, h}
 }

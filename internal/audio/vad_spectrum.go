@@ -123,7 +123,7 @@ func (s *vadSpectrum) heights(bands *[vadBands]float32, e *vadEvidence) (total f
 		const nothing = 1e-10 // -100 dBFS: digital silence has a level too
 		total += sum + nothing
 		s.level[b] = decibels(sum + nothing)
-		over := max(0, min(30, s.level[b]-s.floor[b]))
+		over := between(s.level[b]-s.floor[b], 0, 30)
 		e.above += over / vadBands
 		if over > 6 {
 			e.wide += 1.0 / vadBands
@@ -140,12 +140,14 @@ func (s *vadSpectrum) heights(bands *[vadBands]float32, e *vadEvidence) (total f
 // compare measures how far the spectrum has moved in 60 ms.
 func (s *vadSpectrum) compare(e *vadEvidence) {
 	old := &s.past[s.at]
+	var change float32
 	for b, l := range s.level {
 		// What lies under the floor moves at random and says nothing.
-		base := max(s.floor[b], vadQuiet)
-		d := max(l, base) - max(old[b], base)
-		e.change += min(20, max(d, -d)) / vadBands
+		base := higher(s.floor[b], vadQuiet)
+		d := between(higher(l, base)-higher(old[b], base), -20, 20)
+		change += higher(d, -d)
 	}
+	e.change = change / vadBands
 	*old = s.level
 	if s.at++; s.at == vadLag {
 		s.at = 0
@@ -204,15 +206,23 @@ func (s *vadSpectrum) learn(speech float32) {
 	}
 	s.count++
 	for b, l := range s.level {
-		s.smooth[b] += 0.4 * (l - s.smooth[b])
-		s.least[0][b] = min(s.least[0][b], s.smooth[b])
-		d := l - s.floor[b]
-		if d < 0 {
-			s.floor[b] += 0.2 * d
-		} else {
-			s.floor[b] += min(1, rise*d)
+		smooth := s.smooth[b] + 0.4*(l-s.smooth[b])
+		s.smooth[b] = smooth
+		if smooth < s.least[0][b] {
+			s.least[0][b] = smooth
 		}
-		s.floor[b] = max(s.floor[b], min(s.least[0][b], s.least[1][b]), -90)
+		floor := s.floor[b]
+		d := l - floor
+		if d < 0 {
+			floor += 0.2 * d
+		} else {
+			floor += between(rise*d, 0, 1)
+		}
+		floor = higher(floor, -90)
+		if floor < s.least[0][b] && floor < s.least[1][b] {
+			floor = min(s.least[0][b], s.least[1][b])
+		}
+		s.floor[b] = floor
 	}
 	if s.count%4 == 0 { // it moves slowly and exponentials are dear
 		s.background = 0
@@ -232,12 +242,32 @@ func (s *vadSpectrum) floorLevel() float32 {
 	return max(SilenceLevel, decibels(s.background+1e-10))
 }
 
+// between is x held to a range. The built-in functions spend more on what is not a
+// number, which nothing here can be.
+func between(x, least, most float32) float32 {
+	if x < least {
+		return least
+	}
+	if x > most {
+		return most
+	}
+	return x
+}
+
+// higher is the greater of two numbers.
+func higher(x, y float32) float32 {
+	if x > y {
+		return x
+	}
+	return y
+}
+
 // undecibels is the power of a level between -120 and +20 dB, the inverse of
 // decibels to about 0.1 dB.
 func undecibels(db float32) float32 {
-	log2 := max(-40, min(7, db/3.0103))
-	whole := float32(math.Floor(float64(log2)))
-	f := log2 - whole
+	log2 := between(db/3.0103, -40, 7) + 127
+	whole := int32(log2) // the exponent of the result, positive
+	f := log2 - float32(whole)
 	m := 1 + f*(0.6565+0.3435*f)
-	return m * math.Float32frombits(uint32(int32(whole)+127)<<23)
+	return m * math.Float32frombits(uint32(whole)<<23)
 }

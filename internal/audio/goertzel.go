@@ -41,6 +41,10 @@ func goertzelFour[sample int16 | int32](x []sample, turn, now, old *[4]float64) 
 // squareSum is the energy of x.
 func squareSum(x []int16) float64 {
 	var sum int64
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d := int64(x[0]), int64(x[1]), int64(x[2]), int64(x[3])
+		sum += a*a + b*b + c*c + d*d
+	}
 	for _, v := range x {
 		sum += int64(v) * int64(v)
 	}

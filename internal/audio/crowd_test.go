@@ -18,6 +18,7 @@ func BenchmarkCrowd(b *testing.B) {
 	for name, x := range map[string][]int16{
 		"voice": stimSum(stimSyllables(1, Rate8k, size*length, 120, -25), hiss),
 		"noise": hiss,
+		"clean": stimSyllables(1, Rate8k, size*length, 120, -25),
 	} {
 		for sense, make := range crowdSenses(b) {
 			b.Run(sense+"/"+name, func(b *testing.B) {

@@ -16,7 +16,9 @@ import (
 // rule of Ephraim and Malah (1984), which keeps the rest from twittering. No bin
 // falls under a floor: a dead line between words sounds broken.
 //
-// A line in digital silence, as most are while nobody speaks, costs next to nothing.
+// A line that is silent whenever nobody speaks has no noise to take out: as long as
+// it falls under denoiseQuiet now and then its sound passes as it is, only later, and
+// costs next to nothing.
 //
 // Measured with six synthesizer voices at 8 kHz: noise between words falls by 14 dB
 // (white) and 15 dB (pink) at 10 and at 0 dB signal-to-noise ratio; the ratio to
@@ -28,8 +30,10 @@ type Denoiser struct {
 	tail   []float32 // output that the next frame completes
 	bins   []denoiseBin
 	floor  float32
-	frames int // in the running block of the minimum search
-	still  int // frames in a row of nothing but one value
+	frames int  // in the running block of the minimum search
+	calm   int  // frames for which the line's silence is still trusted
+	clean  bool // the line has been trusted for as long as it can be
+	passed bool // the last frame passed as it was
 }
 
 // denoiseBin is what is known about one bin of the spectrum. The minima keep the
@@ -53,6 +57,9 @@ type denoiseShape struct {
 
 // denoiseWork is where a frame is worked on. It belongs to a call for that long only.
 type denoiseWork struct{ spectrum, sound []complex64 }
+
+// maxDenoiseDelay is the overlap at 16 kHz.
+const maxDenoiseDelay = 192
 
 // DenoiserDepth is how far, in dB, noise is taken down where there is nothing else.
 const DenoiserDepth = 18
@@ -104,11 +111,17 @@ func (d *Denoiser) Reset() {
 	for k := range d.bins {
 		d.bins[k] = denoiseBin{least: denoiseMost, before: denoiseMost}
 	}
-	d.frames, d.still = 0, 0
+	d.frames, d.calm, d.clean, d.passed = 0, 0, false, false
 }
 
 // Delay is by how many samples the output is behind the input: 12 ms.
 func (d *Denoiser) Delay() int { return d.shape.over }
+
+const (
+	denoiseQuiet = 16 * 16 // mean square of a frame without noise: -66 dBFS
+	denoiseEarns = 3       // frames of trust for each that is quiet: nobody pauses less
+	denoiseCalm  = 100     // frames of trust at most: 2 s without a pause
+)
 
 // Process cleans a frame in place. A frame of any other length than 20 ms passes
 // as it is: it would tear the overlap apart.
@@ -117,38 +130,64 @@ func (d *Denoiser) Process(frame []int16) {
 	if len(frame) != s.size {
 		return
 	}
-	if !unmoved(frame, d.past[len(d.past)-1]) {
-		d.still = 0
-	} else if d.still++; d.still > denoiseRest {
-		d.frames = (d.frames + 1) % denoiseBlock // all that time can still change
-		clear(frame)
+	if squareSum(frame) < denoiseQuiet*float64(s.size) {
+		d.calm = min(d.calm+denoiseEarns, denoiseCalm)
+		d.clean = d.clean || d.calm == denoiseCalm
+	} else {
+		d.calm = max(0, d.calm-1)
+	}
+	if d.calm > 0 {
+		d.pass(frame)
 		return
 	}
-	w, _ := s.work.Get().(*denoiseWork)
-	if d.still > 1 {
-		// There is nothing in the block, and nothing comes out but the last tail.
-		clear(w.spectrum)
-		d.suppress(w.spectrum)
-		clear(w.sound)
-	} else {
-		d.analyse(w.spectrum, frame)
-		s.fft.forward(w.spectrum)
-		d.suppress(w.spectrum)
-		s.fft.inverse(w.sound, w.spectrum)
+	if d.passed {
+		d.resume()
 	}
+	w, _ := s.work.Get().(*denoiseWork)
+	d.analyse(w.spectrum, frame)
+	s.fft.forward(w.spectrum)
+	d.suppress(w.spectrum)
+	s.fft.inverse(w.sound, w.spectrum)
 	d.synthesise(frame, w.sound)
 	s.work.Put(w)
 }
 
-// unmoved tells whether a frame is all one value: digital silence, which A-law
-// carries as a constant. Sound is seen not to be by its first samples.
-func unmoved(frame []int16, value int16) bool {
-	for _, v := range frame {
-		if v != value {
-			return false
+// resume begins to work after frames that passed: it leaves what the last of them
+// would have under the window. Of a clean line, or one that nothing is known about,
+// it expects no noise; a gap in a noisy one changes nothing.
+func (d *Denoiser) resume() {
+	d.passed = false
+	for i, w := range d.shape.fall {
+		d.tail[2*i] = float32(d.past[2*i]) * real(w) * real(w)
+		d.tail[2*i+1] = float32(d.past[2*i+1]) * imag(w) * imag(w)
+	}
+	if !d.clean && d.bins[1].noise > 0 {
+		return
+	}
+	d.clean = false
+	quiet := float32(denoiseQuiet * d.shape.size) // of the window's power, in each bin
+	d.frames = 0
+	for k := range d.bins {
+		d.bins[k] = denoiseBin{noise: quiet, smooth: quiet, least: denoiseMost, before: uint16(math.Float32bits(quiet) >> 16)}
+	}
+}
+
+// pass only delays a frame. The first one joins what the last left under the window.
+func (d *Denoiser) pass(frame []int16) {
+	s := d.shape
+	if !d.passed {
+		d.passed = true
+		for i, w := range s.rise {
+			d.past[2*i] = sample(d.tail[2*i] + float32(d.past[2*i])*real(w)*real(w))
+			d.past[2*i+1] = sample(d.tail[2*i+1] + float32(d.past[2*i+1])*imag(w)*imag(w))
 		}
 	}
-	return true
+	var late [maxDenoiseDelay]int16
+	flat := s.size - s.over
+	copy(late[:], frame[flat:])
+	copy(frame[s.over:], frame[:flat])
+	copy(frame, d.past)
+	copy(d.past, late[:])
 }
 
 // analyse lays the window over the last overlap and the frame.
@@ -207,7 +246,6 @@ func sample(v float32) int16 {
 
 const (
 	denoiseBlock  = 60     // frames in a block of the minimum search; two are 2.4 s
-	denoiseRest   = 250    // frames of digital silence after which nothing changes any more
 	denoiseMost   = 0x7f7f // a minimum over nothing: the upper half of the greatest float
 	denoiseBias   = 1.3    // what a minimum of noise is short of its mean, at least
 	denoiseLearn  = 0.1    // share of a speechless frame in the noise

@@ -112,6 +112,17 @@ func (v *VAD) Process(frame []int16) Activity {
 	return v.said
 }
 
+// unmoved tells whether a frame is all one value: digital silence, which A-law
+// carries as a constant. Sound is seen not to be by its first samples.
+func unmoved(frame []int16, value int16) bool {
+	for _, v := range frame {
+		if v != value {
+			return false
+		}
+	}
+	return true
+}
+
 // measure gathers the evidence of a frame.
 func (v *VAD) measure(frame []int16, w *vadWork, e *vadEvidence) {
 	if size := v.rate.FrameSamples(); len(frame) < size {

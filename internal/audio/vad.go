@@ -98,14 +98,12 @@ func (v *VAD) Process(frame []int16) Activity {
 		v.spec.count = (v.spec.count + 1) % vadMinimum // all that time can still change
 		return v.said
 	}
-	w, _ := vadWorks.Get().(*vadWork)
 	var e vadEvidence
 	if v.still > 1 { // one frame of silence clears all that reaches into the next
 		v.spec.silent(&e)
 	} else {
-		v.measure(frame, w, &e)
+		v.measure(frame, &e)
 	}
-	vadWorks.Put(w)
 	speech := v.mind.judge(&e)
 	v.spec.learn(speech)
 	v.said = Activity{Speech: speech, Level: float32(Level(frame)), Floor: v.spec.floorLevel()}
@@ -124,7 +122,9 @@ func unmoved(frame []int16, value int16) bool {
 }
 
 // measure gathers the evidence of a frame.
-func (v *VAD) measure(frame []int16, w *vadWork, e *vadEvidence) {
+func (v *VAD) measure(frame []int16, e *vadEvidence) {
+	w, _ := vadWorks.Get().(*vadWork)
+	defer vadWorks.Put(w)
 	if size := v.rate.FrameSamples(); len(frame) < size {
 		clear(w.pcm[copy(w.pcm[:], frame):])
 		frame = w.pcm[:size]

@@ -53,9 +53,8 @@ type VAD struct {
 	said  Activity // about the last frame
 }
 
-// vadWork is where a frame is worked on. It belongs to a call for that long only: a
-// thousand calls at once are slowed by what must be fetched for each more than by
-// arithmetic.
+// vadWork is where a frame is worked on. It belongs to a call for that long only:
+// what a call keeps between frames is a third of it.
 type vadWork struct {
 	pcm   [2 * 2 * vadFrame]int16 // of a short frame, with the silence that it lacks
 	half  [2 * vadFrame]float32   // a frame of 16 kHz at 8 kHz

@@ -38,7 +38,7 @@ func printOf(x []int16, rate Rate) soundprint {
 	for at := 0; at+n <= len(x); at += n {
 		for i := range block {
 			w := func(k int) float32 { return float32(0.5 - 0.5*math.Cos(2*math.Pi*float64(k)/n)) }
-			block[i] = complex(float32(x[at+2*i])*w(2*i), float32(x[at+2*i+1])*w(2*i+1))
+			block[f.order[i]] = complex(float32(x[at+2*i])*w(2*i), float32(x[at+2*i+1])*w(2*i+1))
 		}
 		f.forward(block)
 		powers(power, block)
@@ -73,12 +73,13 @@ func (s *soundprint) envelope(x []int16, rate Rate) {
 	s.wander = deviation(slow)
 	s.peaks = 20 * math.Log10(slices.Max(env)/average(env))
 	const n = 2048 // of 10 ms: 20.48 s, 0.049 Hz a bin
+	f := newFFT(n)
 	block := make([]complex64, n/2)
 	mean := average(env)
 	for i := range block {
-		block[i] = complex(float32(env[2*i]-mean), float32(env[2*i+1]-mean))
+		block[f.order[i]] = complex(float32(env[2*i]-mean), float32(env[2*i+1]-mean))
 	}
-	newFFT(n).forward(block)
+	f.forward(block)
 	power := make([]float32, n/2+1)
 	powers(power, block)
 	var all, part float64

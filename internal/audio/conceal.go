@@ -30,20 +30,20 @@ type Concealer struct {
 	history []int16 // the last samples given out, newest at the end
 
 	// While a loss lasts:
-	lost     int       // samples concealed so far
-	source   []float64 // the history as it was when the loss began
-	pitch    int       // samples of one period
-	at       int       // place in source that is heard next
-	from     int       // place to go on from at its end; 0 until that is chosen
-	bend     float64   // how far the first repeated sample misses the last good one
-	bendLeft int       // samples until that is made up for
+	lost     int     // samples concealed so far
+	source   []int16 // the history as it was when the loss began
+	pitch    int     // samples of one period
+	at       int     // place in source that is heard next
+	from     int     // place to go on from at its end; 0 until that is chosen
+	bend     float64 // how far the first repeated sample misses the last good one
+	bendLeft int     // samples until that is made up for
 }
 
 // NewConcealer makes a concealer for a stream of this rate.
 func NewConcealer(rate Rate) *Concealer {
 	longest := rate.Samples(concealLongest)
 	n := concealPeriods*longest + rate.Samples(concealMatch)
-	return &Concealer{rate: rate, history: make([]int16, n), source: make([]float64, n)}
+	return &Concealer{rate: rate, history: make([]int16, n), source: make([]int16, n)}
 }
 
 // Reset forgets the stream.
@@ -86,13 +86,11 @@ func (c *Concealer) remember(frame []int16) {
 }
 
 func (c *Concealer) begin() {
-	for i, v := range c.history {
-		c.source[i] = float64(v)
-	}
+	copy(c.source, c.history)
 	end := len(c.source)
 	c.pitch = c.findPitch()
 	c.at, c.from = end-c.pitch, 0
-	c.bend = c.source[end-1] - c.source[end-1-c.pitch]
+	c.bend = float64(c.source[end-1]) - float64(c.source[end-1-c.pitch])
 	c.bendLeft = c.pitch / 4
 }
 
@@ -101,14 +99,14 @@ func (c *Concealer) begin() {
 // so that going round is smooth however many periods that takes.
 func (c *Concealer) next() float64 {
 	end, overlap := len(c.source), c.pitch/4
-	v := c.source[c.at]
+	v := float64(c.source[c.at])
 	if left := end - c.at; left <= overlap {
 		if c.from == 0 {
 			periods := min(1+c.lost/c.rate.Samples(concealWiden), concealPeriods)
 			c.from = end - periods*c.pitch
 		}
 		share := float64(overlap-left+1) / float64(overlap+1)
-		v += (c.source[c.from-left] - v) * share
+		v += (float64(c.source[c.from-left]) - v) * share
 	}
 	if c.at++; c.at == end {
 		c.at, c.from = c.from, 0
@@ -155,21 +153,26 @@ func (c *Concealer) findPitch() int {
 func (c *Concealer) mostAlike(shortest, longest, stride int) int {
 	x := c.source
 	first := len(x) - c.rate.Samples(concealMatch)
+	now := x[first:]
+	last := (len(now) - 1) / stride * stride // of those compared
+	var energy int64                         // of the past at this lag, from that at the last one
+	for i := 0; i <= last; i += stride {
+		v := int64(x[first-shortest+i])
+		energy += v * v
+	}
 	best, most := longest, 0.0
 	for lag := shortest; lag <= longest; lag += stride {
-		var product, energy float64
-		for i := first; i < len(x); i += stride {
-			past := x[i-lag]
-			product += x[i] * past
-			energy += past * past
-		}
-		if product <= 0 {
-			continue
+		old := x[first-lag:][:len(now)]
+		var product int64
+		for i := 0; uint(i) < uint(len(now)); i += stride {
+			product += int64(now[i]) * int64(old[i])
 		}
 		// The square keeps the order and saves the root.
-		if alike := product * product / (energy + 1); alike > most {
+		if alike := float64(product) * float64(product) / float64(energy+1); product > 0 && alike > most {
 			best, most = lag, alike
 		}
+		in, out := int64(x[first-lag-stride]), int64(old[last])
+		energy += in*in - out*out
 	}
 	return best
 }

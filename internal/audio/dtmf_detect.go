@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/cmplx"
 	"strings"
+	"sync"
 )
 
 // Limits of a digit, after ITU-T Q.24 table A-1. A block of 12.75 ms gives a
@@ -17,7 +18,6 @@ const (
 	dtmfApart      = 6.3         // the tone over the others of its group, 8 dB
 	dtmfHarmonic   = 0.1         // harmonics of the tones at most, -10 dB
 	dtmfRelease    = 2           // blocks without a digit that end it
-	dtmfLongest    = 204         // samples of a block at 16 kHz
 	dtmfNone       = 0
 
 	dtmfBlockPurity  = 0.65 // share of a block's energy in the two tones
@@ -33,29 +33,51 @@ const (
 // DTMFDetector finds the digits in a line's sound. It must hear every frame in
 // order.
 type DTMFDetector struct {
-	rate            float64
-	window          [2 * dtmfLongest]float64 // the last block, then the one being filled
-	size, filled    int
-	rows, columns   [4]float64 // Goertzel coefficients
-	rowThirds       [4]float64
-	columnSeconds   [4]float64
+	tones           *dtmfTones
+	window          []int16 // the last block, then the one being filled
+	filled          int
 	candidate, down byte          // digit of the last block; digit that is pressed
 	misses          int           // blocks without the pressed digit
 	was, is         [2]complex128 // row and column of the last two blocks, for their phase
 }
 
+// dtmfTones are the Goertzel coefficients of one rate, which all calls share.
+type dtmfTones struct {
+	rate          float64
+	size          int // samples of a block
+	rows, columns [4]float64
+	rowThirds     [4]float64
+	columnSeconds [4]float64
+}
+
+var (
+	dtmf8k  = sync.OnceValue(func() *dtmfTones { return newDTMFTones(Rate8k) })
+	dtmf16k = sync.OnceValue(func() *dtmfTones { return newDTMFTones(Rate16k) })
+)
+
+func newDTMFTones(rate Rate) *dtmfTones {
+	t := &dtmfTones{rate: float64(rate), size: int(float64(rate) * dtmfBlockShare)}
+	for i := range dtmfRows {
+		t.rows[i] = goertzelTurn(t.rate, dtmfRows[i])
+		t.columns[i] = goertzelTurn(t.rate, dtmfColumns[i])
+		t.rowThirds[i] = goertzelTurn(t.rate, 3*dtmfRows[i])
+		t.columnSeconds[i] = goertzelTurn(t.rate, 2*dtmfColumns[i])
+	}
+	return t
+}
+
 // NewDTMFDetector makes a detector for a line of 8 or 16 kHz.
 func NewDTMFDetector(rate Rate) (*DTMFDetector, error) {
-	if rate != Rate8k && rate != Rate16k {
+	d := &DTMFDetector{}
+	switch rate {
+	case Rate8k:
+		d.tones = dtmf8k()
+	case Rate16k:
+		d.tones = dtmf16k()
+	default:
 		return nil, fmt.Errorf("audio: no DTMF detection at %d Hz", rate)
 	}
-	d := &DTMFDetector{rate: float64(rate), size: int(float64(rate) * dtmfBlockShare)}
-	for i := range dtmfRows {
-		d.rows[i] = goertzelTurn(float64(rate), dtmfRows[i])
-		d.columns[i] = goertzelTurn(float64(rate), dtmfColumns[i])
-		d.rowThirds[i] = goertzelTurn(float64(rate), 3*dtmfRows[i])
-		d.columnSeconds[i] = goertzelTurn(float64(rate), 2*dtmfColumns[i])
-	}
+	d.window = make([]int16, 2*d.tones.size)
 	return d, nil
 }
 
@@ -72,18 +94,16 @@ func (d *DTMFDetector) Down() byte { return d.down }
 // A digit takes 26 ms to be sure of, so that a frame has one at most.
 func (d *DTMFDetector) Detect(frame []int16) (digit byte, ok bool) {
 	for len(frame) > 0 {
-		n := min(len(frame), d.size-d.filled)
-		for i, v := range frame[:n] {
-			d.window[d.size+d.filled+i] = float64(v)
-		}
+		size := d.tones.size
+		n := copy(d.window[size+d.filled:], frame)
 		d.filled += n
 		frame = frame[n:]
-		if d.filled == d.size {
+		if d.filled == size {
 			if began := d.follow(d.judge()); began != dtmfNone {
 				digit, ok = began, true
 			}
 			d.filled = 0
-			copy(d.window[:d.size], d.window[d.size:2*d.size])
+			copy(d.window, d.window[size:])
 		}
 	}
 	return digit, ok
@@ -109,14 +129,15 @@ func (d *DTMFDetector) follow(heard byte) byte {
 
 // judge gives the digit of a full block, zero when it holds none.
 func (d *DTMFDetector) judge() byte {
-	block := d.window[d.size : 2*d.size]
-	whole := squareSum(block) * float64(d.size) / 2 // what a pure tone would show
-	faintest := dtmfFaintest * float64(d.size) / 2
+	t := d.tones
+	block := d.window[t.size:]
+	whole := squareSum(block) * float64(t.size) / 2 // what a pure tone would show
+	faintest := dtmfFaintest * float64(t.size) / 2
 	if whole < 2*faintest*faintest {
 		return dtmfNone
 	}
-	row, low, lowRest, lowWave := dtmfStrongest(block, &d.rows)
-	column, high, highRest, highWave := dtmfStrongest(block, &d.columns)
+	row, low, lowRest, lowWave := dtmfStrongest(block, &t.rows)
+	column, high, highRest, highWave := dtmfStrongest(block, &t.columns)
 	d.is = [2]complex128{lowWave, highWave}
 	switch {
 	case min(low, high) < faintest*faintest,
@@ -126,8 +147,8 @@ func (d *DTMFDetector) judge() byte {
 		return dtmfNone
 	}
 	// A voice whose harmonics fall on two of the tones has more of them.
-	if goertzelPower(block, d.rowThirds[row]) > dtmfHarmonic*low ||
-		goertzelPower(block, d.columnSeconds[column]) > dtmfHarmonic*high {
+	if goertzelPower(block, t.rowThirds[row]) > dtmfHarmonic*low ||
+		goertzelPower(block, t.columnSeconds[column]) > dtmfHarmonic*high {
 		return dtmfNone
 	}
 	return dtmfPad[4*row+column]
@@ -139,25 +160,25 @@ func (d *DTMFDetector) judge() byte {
 // are not.
 func (d *DTMFDetector) confirm(digit byte) bool {
 	key := strings.IndexByte(dtmfPad, digit)
-	window := d.window[:2*d.size]
+	size := float64(d.tones.size)
 	var power [2]float64
 	for i, hertz := range [2]float64{dtmfRows[key/4], dtmfColumns[key%4]} {
-		step := 2 * math.Pi * hertz / d.rate
-		drift := cmplx.Phase(d.is[i]*cmplx.Conj(d.was[i])) - step*float64(d.size)
-		drift = math.Remainder(drift, 2*math.Pi) / float64(d.size)
+		step := 2 * math.Pi * hertz / d.tones.rate
+		drift := cmplx.Phase(d.is[i]*cmplx.Conj(d.was[i])) - step*size
+		drift = math.Remainder(drift, 2*math.Pi) / size
 		if math.Abs(drift) > dtmfDrift*step {
 			return false
 		}
-		power[i] = goertzelPower(window, 2*math.Cos(step+drift))
+		power[i] = goertzelPower(d.window, 2*math.Cos(step+drift))
 	}
 	low, high := power[0], power[1]
-	return low+high > dtmfPurity*squareSum(window)*float64(d.size) &&
+	return low+high > dtmfPurity*squareSum(d.window)*size &&
 		high < dtmfTwist*low && low < dtmfReverse*high
 }
 
 // dtmfStrongest is the strongest tone of a group, its power, the power of the
 // strongest other one, and the tone as a complex number.
-func dtmfStrongest(block []float64, turns *[4]float64) (best int, power, rest float64, wave complex128) {
+func dtmfStrongest(block []int16, turns *[4]float64) (best int, power, rest float64, wave complex128) {
 	var now, old [4]float64
 	goertzelFour(block, turns, &now, &old)
 	for i := range turns {

@@ -35,12 +35,12 @@ type EchoVerdict struct {
 // It belongs to one call and allocates nothing after NewEchoReference.
 type EchoReference struct {
 	sent, received echoBands
-	past           [echoRing]echoStep // what was sent, by 10 ms
-	at             int                // where the newest of it is
-	fresh          bool               // something was sent since the last received frame
-	product        [echoLags]float32  // running correlation at each lag
-	power          float32            // and the received side's own
-	busy           float32            // share of the last second with sound in both directions
+	past           echoPast
+	fresh          bool              // something was sent since the last received frame
+	product        [echoLags]float32 // running correlation at each lag, over fade
+	fade           float32
+	power          float32 // the received side's own
+	busy           float32 // share of the last second with sound in both directions
 	lag, candidate int
 	known          bool
 	agreed         int // frames that the best lag has been believable for
@@ -53,16 +53,44 @@ type EchoReference struct {
 const (
 	echoParts = 4   // bands: 250 to 500, to 1000, to 2000, to 4000 Hz
 	echoLags  = 52  // 10 ms each: delays up to 500 ms
-	echoRing  = 64  // a power of two over echoLags
+	echoRing  = 64  // a power of two over echoLags, and the bits of a word
 	echoLeast = 4.0 // dB that an echo is weaker than what was sent, at least
 )
 
-// echoStep is 10 ms of what was sent.
-type echoStep struct {
-	shape [echoParts]float32 // levels about their recent mean
-	power float32            // running power of the shape up to here
-	level [echoParts]float32 // dBFS
-	loud  bool
+// echoPast is what was sent, by steps of 10 ms in a ring. A step is named by its
+// number; those that are gone have the place of newer ones.
+type echoPast struct {
+	at    int                          // the newest step
+	shape [echoRing][echoParts]float32 // levels about their recent mean
+	power [echoRing]float32            // running power of the shape up to here
+	level [echoRing][echoParts]int16   // dBFS, in 256ths
+	loud  uint64                       // a bit for each that stands out of the floor
+	still int                          // steps in a row without a shape
+}
+
+func (p *echoPast) add(m *echoBands) {
+	was := p.power[p.at&(echoRing-1)]
+	p.at++
+	i := p.at & (echoRing - 1)
+	p.shape[i] = m.shape
+	p.power[i] = toward(was, m.moves, echoPace)
+	for b, level := range m.level {
+		p.level[i][b] = int16(level * 256)
+	}
+	p.loud &^= 1 << i
+	if m.loud {
+		p.loud |= 1 << i
+	}
+	if p.still++; m.moves > 0 {
+		p.still = 0
+	}
+}
+
+func (p *echoPast) isLoud(step int) bool { return p.loud>>(step&(echoRing-1))&1 != 0 }
+
+// levelOf is the level of a band at a step.
+func (p *echoPast) levelOf(step, band int) float32 {
+	return float32(p.level[step&(echoRing-1)][band]) / 256
 }
 
 // NewEchoReference makes a reference for a line of any of the rates.
@@ -77,12 +105,16 @@ func (e *EchoReference) Reset() {
 	*e = EchoReference{
 		sent:     echoBands{fold: e.sent.fold, size: e.sent.size},
 		received: echoBands{fold: e.received.fold, size: e.received.size},
+		fade:     1,
 	}
 	e.sent.reset()
 	e.received.reset()
-	for i := range e.past {
-		e.past[i].level = e.sent.level
+	for i := range e.past.level {
+		for b := range echoParts {
+			e.past.level[i][b] = echoQuiet * 256
+		}
 	}
+	e.past.still = echoRing
 }
 
 // Sent takes a frame that goes out. A 20 ms tick without one counts as silence.
@@ -90,11 +122,7 @@ func (e *EchoReference) Sent(frame []int16) {
 	e.fresh = true
 	for half := range 2 {
 		e.sent.measure(frame, half)
-		e.at = (e.at + 1) & (echoRing - 1)
-		step := &e.past[e.at]
-		last := e.past[(e.at-1)&(echoRing-1)].power
-		step.shape, step.level, step.loud = e.sent.shape, e.sent.level, e.sent.loud
-		step.power = last + echoPace*(squared(&step.shape)-last)
+		e.past.add(&e.sent)
 	}
 }
 
@@ -107,11 +135,24 @@ func (e *EchoReference) Received(frame []int16) EchoVerdict {
 	}
 	e.fresh = false
 	var explained float32
+	var shapes [2][echoParts]float32
+	moves := float32(0)
 	for half := range 2 {
 		e.received.measure(frame, half)
-		newest := e.at - 1 + half // the two halves of both frames belong together
-		e.correlate(newest)
-		explained += e.explain(newest) / 2
+		shapes[half] = e.received.shape
+		moves += e.received.moves
+		e.power = toward(e.power, e.received.moves, echoPace)
+		heard := float32(0)
+		if e.received.loud {
+			heard = 1
+		}
+		e.busy = toward(e.busy, heard, echoPace)
+		explained += e.explain(e.past.at-1+half) / 2 // the two halves of both frames belong together
+	}
+	if moves > 0 && e.past.still <= echoLags {
+		e.correlate(&shapes[0], &shapes[1])
+	} else {
+		e.forget()
 	}
 	e.decide()
 	pace := float32(0.5)
@@ -119,39 +160,49 @@ func (e *EchoReference) Received(frame []int16) EchoVerdict {
 		pace = 0.35
 	}
 	e.verdict += pace * (explained - e.verdict)
+	if e.verdict < 1e-6 {
+		e.verdict = 0
+	}
 	return EchoVerdict{
 		Explained: e.verdict, Known: e.known,
 		Delay: time.Duration(e.lag) * FrameDuration / 2, Loss: -e.typicalGain(),
 	}
 }
 
-const echoPace = 1.0 / 60 // of a 10 ms step in running means: 0.6 s
+const (
+	echoPace = 1.0 / 60 // of a 10 ms step in running means: 0.6 s
+	echoKeep = (1 - echoPace) * (1 - echoPace)
+)
 
-// correlate adds 10 ms of what was received to the running products.
-func (e *EchoReference) correlate(newest int) {
-	y := &e.received.shape
-	e.power += echoPace * (squared(y) - e.power)
-	heard := float32(0)
-	if e.received.loud {
-		heard = 1
-	}
-	e.busy += echoPace * (heard - e.busy)
-	a, b, c, d := y[0]*echoPace, y[1]*echoPace, y[2]*echoPace, y[3]*echoPace
-	for l := range e.product {
-		x := &e.past[(newest-l)&(echoRing-1)].shape
-		e.product[l] += a*x[0] + b*x[1] + c*x[2] + d*x[3] - echoPace*e.product[l]
+// forget is a frame that correlates with nothing.
+func (e *EchoReference) forget() {
+	if e.fade *= echoKeep; e.fade < 1e-9 {
+		e.product, e.fade = [echoLags]float32{}, 1
 	}
 }
 
-func squared(x *[echoParts]float32) float32 {
-	return x[0]*x[0] + x[1]*x[1] + x[2]*x[2] + x[3]*x[3]
+// correlate adds a frame of what was received, in its two halves, to the running
+// products. The sent step that meets the first half at one lag meets the second half
+// at the next.
+func (e *EchoReference) correlate(first, second *[echoParts]float32) {
+	const early, late = echoPace * (1 - echoPace), echoPace
+	a, b, c, d := first[0]*early, first[1]*early, first[2]*early, first[3]*early
+	p, q, r, s := second[0]*late, second[1]*late, second[2]*late, second[3]*late
+	fade := echoKeep * e.fade
+	e.fade = 1
+	x := &e.past.shape[e.past.at&(echoRing-1)]
+	for l := range e.product {
+		sum := fade*e.product[l] + (p*x[0] + q*x[1]) + (r*x[2] + s*x[3])
+		x = &e.past.shape[(e.past.at-1-l)&(echoRing-1)]
+		e.product[l] = sum + (a*x[0] + b*x[1]) + (c*x[2] + d*x[3])
+	}
 }
 
 // likeness is the normalised correlation at a lag, -1 to 1.
 func (e *EchoReference) likeness(l int) float32 {
 	const least = 1 // dB squared: the fluctuation of silence is like nothing
-	x := e.past[(e.at-l)&(echoRing-1)].power
-	return e.product[l] / float32(math.Sqrt(float64((x+least)*(e.power+least))))
+	x := e.past.power[(e.past.at-l)&(echoRing-1)]
+	return e.fade * e.product[l] / float32(math.Sqrt(float64((x+least)*(e.power+least))))
 }
 
 // best is the lag of the greatest correlation.
@@ -161,7 +212,7 @@ func (e *EchoReference) best() int {
 		if p <= 0 {
 			continue
 		}
-		x := e.past[(e.at-l)&(echoRing-1)].power + 1
+		x := e.past.power[(e.past.at-l)&(echoRing-1)] + 1
 		if p*p > top*x {
 			lag, top = l, p*p/x
 		}
@@ -181,7 +232,6 @@ func (e *EchoReference) decide() {
 	if e.busy < 0.2 {
 		return // some 150 ms of sound at least
 	}
-	best := e.best()
 	switch {
 	case e.known && e.likeness(e.lag) > echoDoubt:
 		e.against = 0
@@ -191,6 +241,11 @@ func (e *EchoReference) decide() {
 			e.known = false
 		}
 	}
+	if e.past.loud == 0 {
+		e.agreed = 0 // nothing was sent that could come back
+		return
+	}
+	best := e.best()
 	if e.likeness(best) < echoSure || abs(best-e.candidate) > 1 || !e.plausible(best) {
 		e.candidate, e.agreed = best, 0
 		return
@@ -209,18 +264,20 @@ func (e *EchoReference) decide() {
 // plausible tells whether the sound at this lag is as much weaker as echoes are.
 func (e *EchoReference) plausible(lag int) bool {
 	var sent, received float32
-	past := &e.past[(e.at-lag)&(echoRing-1)]
+	step := e.past.at - lag
+	if !e.past.isLoud(step) {
+		return false
+	}
 	for b := range echoParts {
-		sent += undecibels(past.level[b])
+		sent += undecibels(e.past.levelOf(step, b))
 		received += undecibels(e.received.level[b])
 	}
-	return past.loud && decibels(received) < decibels(sent)-echoLeast
+	return decibels(received) < decibels(sent)-echoLeast
 }
 
 func (e *EchoReference) startGain() {
-	past := &e.past[(e.at-e.lag)&(echoRing-1)]
 	for b := range echoParts {
-		e.gain[b] = min(-echoLeast, e.received.level[b]-past.level[b])
+		e.gain[b] = min(-echoLeast, e.received.level[b]-e.past.levelOf(e.past.at-e.lag, b))
 		e.reach[b] = SilenceLevel
 	}
 }
@@ -267,7 +324,7 @@ func (e *EchoReference) expect(newest int) {
 		var loudest float32 = SilenceLevel
 		for d := -1; d <= 1; d++ {
 			if lag := e.lag + d; lag >= 0 {
-				loudest = max(loudest, e.past[(newest-lag)&(echoRing-1)].level[b])
+				loudest = max(loudest, e.past.levelOf(newest-lag, b))
 			}
 		}
 		e.reach[b] = max(loudest+e.gain[b], e.reach[b]-echoTail)
@@ -276,15 +333,15 @@ func (e *EchoReference) expect(newest int) {
 
 // learnGain follows the echo's strength on frames that are echo for the most part.
 func (e *EchoReference) learnGain(newest int, explained float32) {
-	past := &e.past[(newest-e.lag)&(echoRing-1)]
-	if explained < 0.5 || !past.loud {
+	if explained < 0.5 || !e.past.isLoud(newest-e.lag) {
 		return
 	}
 	for b, level := range e.received.level {
-		if past.level[b] < e.sent.floor[b]+12 {
+		was := e.past.levelOf(newest-e.lag, b)
+		if was < e.sent.floor[b]+12 {
 			continue
 		}
-		d := level - past.level[b] - e.gain[b]
+		d := level - was - e.gain[b]
 		e.gain[b] += 0.03 * max(-6, min(6, d))
 		e.gain[b] = max(-45, min(-echoLeast, e.gain[b]))
 	}

@@ -3,27 +3,37 @@ package audio
 import (
 	"math"
 	"math/bits"
+	"sync"
 )
 
 // fft is the discrete Fourier transform of a real block whose length is a power
-// of two. The tables are read-only after newFFT, so detectors of one size may
-// share one; the transforms work in the caller's block and allocate nothing.
+// of two. The tables are read-only after newFFT, and all calls share them; the
+// transforms work in the caller's block and allocate nothing.
 //
 // A block of n real samples is held as n/2 complex numbers, even samples in the
 // real and odd ones in the imaginary parts. It is transformed by one radix-4 or
 // radix-8 pass and then radix-4 passes, and untangled into the n/2+1 bins of a
 // real signal. Products are written out in parts because the compiler multiplies
 // complex64 in double precision.
+//
+// Whoever fills a block puts pair i at order[i], where the transform wants it:
+// sound is written into a block once, under a window, and moving it again costs
+// more than finding its place.
 type fft struct {
 	half  int
-	swaps []fftSwap
+	order []uint16
 	turns []fftTurn   // per radix-4 pass and k
 	split []complex64 // e^(-2 pi i k/n), k = 0..n/4, to untangle the real spectrum
 }
 
-type (
-	fftSwap struct{ a, b int32 }                // indices that bit reversal exchanges
-	fftTurn struct{ one, two, three complex64 } // w^k, w^2k, w^3k
+// fftTurn is w^k, w^2k, w^3k.
+type fftTurn struct{ one, two, three complex64 }
+
+// The sizes that calls use.
+var (
+	fft128 = sync.OnceValue(func() *fft { return newFFT(128) })
+	fft256 = sync.OnceValue(func() *fft { return newFFT(256) })
+	fft512 = sync.OnceValue(func() *fft { return newFFT(512) })
 )
 
 // newFFT makes the tables for blocks of n samples, n a power of two from 16 up.
@@ -35,9 +45,7 @@ func newFFT(n int) *fft {
 	f := &fft{half: n / 2}
 	shift := 64 - bits.TrailingZeros(uint(f.half))
 	for i := range f.half {
-		if j := int(bits.Reverse64(uint64(i)) >> shift); i < j {
-			f.swaps = append(f.swaps, fftSwap{int32(i), int32(j)})
-		}
+		f.order = append(f.order, uint16(bits.Reverse64(uint64(i))>>shift))
 	}
 	for span := f.first(); span < f.half; span *= 4 {
 		for k := range span {
@@ -72,22 +80,16 @@ func (f *fft) forward(x []complex64) {
 	f.untangle(x)
 }
 
-// inverse undoes forward, including its scale.
-func (f *fft) inverse(x []complex64) {
-	x = x[:f.half]
-	f.tangle(x)
-	f.transform(x)
-	scale := 1 / float32(f.half)
-	for i, v := range x {
-		x[i] = complex(real(v)*scale, -imag(v)*scale)
-	}
+// inverse makes the block of a spectrum in another place, including its scale. The
+// odd samples, in the imaginary parts, have the opposite sign.
+func (f *fft) inverse(to, spectrum []complex64) {
+	to = to[:f.half]
+	f.tangle(to, spectrum[:f.half])
+	f.transform(to)
 }
 
-// transform is the complex transform in place.
+// transform is the complex transform in place, from bit-reversed to natural order.
 func (f *fft) transform(x []complex64) {
-	for _, s := range f.swaps {
-		x[s.a], x[s.b] = x[s.b], x[s.a]
-	}
 	span := f.first()
 	if span == 8 {
 		pass8(x)
@@ -170,18 +172,20 @@ func (f *fft) untangle(x []complex64) {
 	}
 }
 
-// tangle undoes untangle and conjugates, so that a forward transform inverts.
-func (f *fft) tangle(x []complex64) {
-	x[0] = complex((real(x[0])+imag(x[0]))/2, -(real(x[0])-imag(x[0]))/2)
+// tangle undoes untangle and conjugates, so that a forward transform inverts; the
+// result lies where that wants it, at the scale that it needs.
+func (f *fft) tangle(to, x []complex64) {
+	order, scale := f.order[:len(x)], 0.5/float32(len(x))
+	to[0] = complex((real(x[0])+imag(x[0]))*scale, (imag(x[0])-real(x[0]))*scale)
 	j := len(x) - 1
 	for i, w := range f.split {
 		if i == 0 || j < i {
 			continue
 		}
 		p, q := x[i], x[j]
-		er, ei := (real(p)+real(q))/2, (imag(p)-imag(q))/2
-		or, oi := times(complex((real(p)-real(q))/2, (imag(p)+imag(q))/2), complex(real(w), -imag(w)))
-		x[i], x[j] = complex(er-oi, -(ei+or)), complex(er+oi, ei-or)
+		er, ei := (real(p)+real(q))*scale, (imag(p)-imag(q))*scale
+		or, oi := times(complex((real(p)-real(q))*scale, (imag(p)+imag(q))*scale), complex(real(w), -imag(w)))
+		to[order[i]], to[order[j]] = complex(er-oi, -(ei+or)), complex(er+oi, ei-or)
 		j--
 	}
 }

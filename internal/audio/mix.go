@@ -42,11 +42,7 @@ func Level(frame []int16) float64 {
 	if len(frame) == 0 {
 		return SilenceLevel
 	}
-	var sum int64
-	for _, s := range frame {
-		sum += int64(s) * int64(s)
-	}
-	return powerLevel(float64(sum) / float64(len(frame)))
+	return powerLevel(squareSum(frame) / float64(len(frame)))
 }
 
 // powerLevel is the level in dBFS of a mean square in sample units.

@@ -3,6 +3,7 @@ package audio
 import (
 	"fmt"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -16,7 +17,6 @@ const (
 	resampleDecay = 66.0  // dB of the Kaiser window, above the 60 that are promised
 	resampleOne   = 28000 // the coefficient that means 1: the finest that cannot overflow
 	resampleGroup = 8     // coefficients per turn of the inner loop
-	resampleChunk = 960   // samples taken in one turn: the longest 20 ms frame
 )
 
 // Resampler converts a stream from one rate to another by a polyphase windowed
@@ -29,13 +29,30 @@ const (
 // nearly halves the cost of a filter this sharp.
 type Resampler struct {
 	from, to Rate
-	block    int            // input samples after which the phases repeat
-	pairs    []resamplePair // the outputs of a block, two by two
-	reach    int            // input samples before the block that its outputs see
-	latency  int            // in output samples
-	held     int            // input samples kept in window, reach of them history
+	filter   *resampleFilter
+	held     int // input samples kept in window, reach of them history
 	window   []int16
 }
+
+// resampleFilter is what all calls share that convert between the same rates.
+type resampleFilter struct {
+	block   int            // input samples after which the phases repeat
+	pairs   []resamplePair // the outputs of a block, two by two
+	reach   int            // input samples before the block that its outputs see
+	latency int            // in output samples
+}
+
+// resampleFilters are designed when they are first wanted.
+var resampleFilters = func() map[[2]Rate]func() *resampleFilter {
+	filters := map[[2]Rate]func() *resampleFilter{}
+	rates := []Rate{Rate8k, Rate16k, Rate24k, Rate48k}
+	for _, from := range rates {
+		for _, to := range rates {
+			filters[[2]Rate{from, to}] = sync.OnceValue(func() *resampleFilter { return newResampleFilter(from, to) })
+		}
+	}
+	return filters
+}()
 
 // resamplePair is the coefficients of two neighbouring outputs over the input
 // samples that either needs.
@@ -47,23 +64,21 @@ type resamplePair struct {
 // NewResampler makes a resampler between any two of the four rates. Equal rates
 // are allowed and copy.
 func NewResampler(from, to Rate) (*Resampler, error) {
-	for _, r := range []Rate{from, to} {
-		switch r {
-		case Rate8k, Rate16k, Rate24k, Rate48k:
-		default:
-			return nil, fmt.Errorf("audio: no resampling from %d to %d Hz", from, to)
-		}
+	filter, ok := resampleFilters[[2]Rate{from, to}]
+	if !ok {
+		return nil, fmt.Errorf("audio: no resampling from %d to %d Hz", from, to)
 	}
-	r := &Resampler{from: from, to: to, block: 1}
+	r := &Resampler{from: from, to: to, filter: filter()}
 	if from != to {
-		r.design()
+		r.held = r.filter.reach
+		r.window = make([]int16, r.filter.reach+r.filter.block+from.FrameSamples())
 	}
 	return r, nil
 }
 
 // Latency is how much later than the input the output is, the filter's group
 // delay: a whole number of samples at both rates.
-func (r *Resampler) Latency() time.Duration { return r.to.Duration(r.latency) }
+func (r *Resampler) Latency() time.Duration { return r.to.Duration(r.filter.latency) }
 
 // OutputSamples is how many samples come out for n that go in when n is a whole
 // number of blocks, as every 20 ms frame is.
@@ -72,7 +87,7 @@ func (r *Resampler) OutputSamples(n int) int { return n * int(r.to) / int(r.from
 // Reset forgets the stream.
 func (r *Resampler) Reset() {
 	clear(r.window)
-	r.held = r.reach
+	r.held = r.filter.reach
 }
 
 // Resample writes the converted stream of src to dst and returns how many
@@ -95,10 +110,11 @@ func (r *Resampler) Resample(dst, src []int16) int {
 
 // drain converts the whole blocks in the window and moves the rest to its front.
 func (r *Resampler) drain(dst []int16) int {
+	f := r.filter
 	at, written := 0, 0
-	for ; at+r.reach+r.block <= r.held; at += r.block {
-		for i := range r.pairs {
-			first, second := r.pairs[i].outputs(r.window[at:])
+	for ; at+f.reach+f.block <= r.held; at += f.block {
+		for i := range f.pairs {
+			first, second := f.pairs[i].outputs(r.window[at:])
 			if written+2 > len(dst) {
 				continue
 			}
@@ -134,26 +150,29 @@ func roundSum(sum int64) int16 {
 	return int16(clip16(int((sum*reciprocal + 1<<(bits-1)) >> bits)))
 }
 
-// design computes the prototype at the common multiple of both rates and deals
-// it out to the outputs of a block.
-func (r *Resampler) design() {
-	divisor := greatestDivisor(int(r.from), int(r.to))
-	up, down := int(r.to)/divisor, int(r.from)/divisor
+// newResampleFilter computes the prototype at the common multiple of both rates and
+// deals it out to the outputs of a block.
+func newResampleFilter(from, to Rate) *resampleFilter {
+	if from == to {
+		return &resampleFilter{block: 1}
+	}
+	divisor := greatestDivisor(int(from), int(to))
+	up, down := int(to)/divisor, int(from)/divisor
 	half := resampleHalf(up, down)
 	prototype := resamplePrototype(half, max(up, down))
-	r.latency = half / down
-	r.reach = 2*half/up + resampleGroup - 1 // as pairs are filled up to whole groups
-
+	f := &resampleFilter{
+		block:   down,
+		reach:   2*half/up + resampleGroup - 1, // as pairs are filled up to whole groups
+		latency: half / down,
+	}
 	outputs := up
-	r.block = down
 	if outputs%2 == 1 {
-		outputs, r.block = 2*outputs, 2*r.block
+		outputs, f.block = 2*outputs, 2*f.block
 	}
 	for n := 0; n < outputs; n += 2 {
-		r.pairs = append(r.pairs, resampleTaps(prototype, up, down, n, r.reach))
+		f.pairs = append(f.pairs, resampleTaps(prototype, up, down, n, f.reach))
 	}
-	r.window = make([]int16, r.reach+r.block+resampleChunk)
-	r.held = r.reach
+	return f
 }
 
 // resampleHalf is half the prototype's length by Kaiser's formula, rounded up so

@@ -139,7 +139,7 @@ func TestResampleLanesCannotOverflow(t *testing.T) {
 	for _, pair := range resamplePairsOfRates() {
 		r, err := NewResampler(pair[0], pair[1])
 		require.NoError(t, err)
-		for _, p := range r.pairs {
+		for _, p := range r.filter.pairs {
 			var low, high int64
 			for _, group := range p.taps {
 				for _, c := range group {

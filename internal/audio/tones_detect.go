@@ -3,6 +3,7 @@ package audio
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
 // Tone is what a ToneDetector hears on the line.
@@ -42,7 +43,7 @@ const (
 // frame of the line in order.
 type ToneDetector struct {
 	rate     Rate
-	window   [toneWindow]float64
+	window   [toneWindow]int16 // a window that came in pieces
 	filled   int
 	half     halfRate
 	beep     beepFinder
@@ -65,14 +66,17 @@ func (d *ToneDetector) Reset() { *d = ToneDetector{rate: d.rate} }
 func (d *ToneDetector) Detect(frame []int16) Tone {
 	beep := false
 	for len(frame) > 0 {
+		if d.rate == Rate8k && d.filled == 0 && len(frame) >= toneWindow {
+			beep = d.hear((*[toneWindow]int16)(frame)) || beep
+			frame = frame[toneWindow:]
+			continue
+		}
 		frame = d.fill(frame)
 		if d.filled < toneWindow {
 			break
 		}
 		d.filled = 0
-		energy := squareSum(d.window[:])
-		d.progress.hear(d.window[:], energy)
-		beep = d.beep.hear(&d.window, energy) || beep
+		beep = d.hear(&d.window) || beep
 	}
 	if beep {
 		return ToneBeep
@@ -80,18 +84,21 @@ func (d *ToneDetector) Detect(frame []int16) Tone {
 	return d.progress.verdict
 }
 
+func (d *ToneDetector) hear(window *[toneWindow]int16) (beep bool) {
+	energy := squareSum(window[:])
+	d.progress.hear(window, energy)
+	return d.beep.hear(window, energy)
+}
+
 // fill moves samples into the window until either ends.
 func (d *ToneDetector) fill(frame []int16) (rest []int16) {
 	if d.rate == Rate8k {
-		n := min(len(frame), toneWindow-d.filled)
-		for i, v := range frame[:n] {
-			d.window[d.filled+i] = float64(v)
-		}
+		n := copy(d.window[d.filled:], frame)
 		d.filled += n
 		return frame[n:]
 	}
 	for i, v := range frame {
-		out, ok := d.half.next(float64(v))
+		out, ok := d.half.next(v)
 		if !ok {
 			continue
 		}
@@ -106,18 +113,19 @@ func (d *ToneDetector) fill(frame []int16) (rest []int16) {
 // halfRate halves 16 kHz by a seven-tap half-band filter: flat to 2.2 kHz, and at
 // least 20 dB down where what is above would fold onto that.
 type halfRate struct {
-	past [7]float64
+	past [7]int16
 	odd  bool
 }
 
-func (h *halfRate) next(v float64) (float64, bool) {
+func (h *halfRate) next(v int16) (int16, bool) {
 	p := &h.past
 	p[0], p[1], p[2], p[3], p[4], p[5], p[6] = p[1], p[2], p[3], p[4], p[5], p[6], v
 	h.odd = !h.odd
 	if h.odd {
 		return 0, false
 	}
-	return (16*p[3] + 9*(p[2]+p[4]) - (p[0] + p[6])) / 32, true
+	sum := 16*int(p[3]) + 9*(int(p[2])+int(p[4])) - (int(p[0]) + int(p[6]))
+	return int16(clip16((sum + 16) >> 5)), true
 }
 
 // A beep is one steady tone, alone, that then stops. Speech is none of the four
@@ -126,9 +134,9 @@ func (h *halfRate) next(v float64) (float64, bool) {
 // and the three tones of an "unobtainable" announcement (ITU-T E.180) are not
 // alone.
 const (
-	beepBin    = toneRate / toneWindow // 50 Hz between bins
-	beepLowest = 7                     // the bins searched, 350 Hz ...
-	beepCount  = 40                    // ... to 2300 Hz
+	beepBin     = toneRate / toneWindow // 50 Hz between bins
+	beepLowest  = 8                     // the bins a beep may be nearest to, 400 Hz ...
+	beepHighest = 45                    // ... to 2250 Hz
 
 	beepPurity    = 0.80 // share of the energy in the tone: noise at 6 dB SNR passes
 	beepMinFrames = 5    // whole windows that lie in 120 ms however it is cut
@@ -137,16 +145,6 @@ const (
 	beepNoTone    = 3    // fewer windows than this are chance, or a ragged start
 	beepAfter     = 3    // windows after it in which it must be gone
 )
-
-var beepTurns = beepTurnTable()
-
-func beepTurnTable() *[beepCount / 4][4]float64 {
-	var table [beepCount / 4][4]float64
-	for i := range beepCount {
-		table[i/4][i%4] = goertzelTurn(toneRate, float64((beepLowest+i)*beepBin))
-	}
-	return &table
-}
 
 // beepFinder follows one steady tone at a time.
 type beepFinder struct {
@@ -159,7 +157,7 @@ type beepFinder struct {
 }
 
 // hear takes a window and says whether it is the one that confirms a beep.
-func (b *beepFinder) hear(window *[toneWindow]float64, energy float64) bool {
+func (b *beepFinder) hear(window *[toneWindow]int16, energy float64) bool {
 	hertz, pure := 0.0, false
 	if energy > toneFloor {
 		hertz, pure = pureTone(window, energy)
@@ -197,7 +195,7 @@ func (b *beepFinder) begin(hertz, energy float64) {
 
 // fades judges the windows after the tone. The first may hold its last part; in
 // the others both the tone and the sound as a whole must be gone.
-func (b *beepFinder) fades(window *[toneWindow]float64, energy float64) bool {
+func (b *beepFinder) fades(window *[toneWindow]int16, energy float64) bool {
 	b.gone++
 	if b.gone == 1 {
 		return false
@@ -217,35 +215,69 @@ func (b *beepFinder) fades(window *[toneWindow]float64, energy float64) bool {
 	return found
 }
 
+// beepCoarse is the share of its power that a pure tone shows in the nearest bin of
+// beepSearch at least: 72 % of it when it lies half-way between two, less what noise
+// takes away.
+const beepCoarse = 0.56
+
 // pureTone finds the strongest frequency of the window and says whether it is
 // nearly all there is.
-func pureTone(window *[toneWindow]float64, energy float64) (hertz float64, pure bool) {
-	var now, old [beepCount]float64
-	best, most := 0, 0.0
-	for i := range beepTurns {
-		turn := &beepTurns[i]
-		a, b := (*[4]float64)(now[4*i:]), (*[4]float64)(old[4*i:])
-		goertzelFour(window[:], turn, a, b)
-		for k := range turn {
-			if p := goertzelEnd(a[k], b[k], turn[k]); p > most {
-				best, most = 4*i+k, p
-			}
-		}
-	}
-	// Half-way between two bins a tone shows 40 % of itself in either.
-	if best == 0 || best == beepCount-1 || most < 0.3*beepPurity*energy*toneWindow/2 {
+func pureTone(window *[toneWindow]int16, energy float64) (hertz float64, pure bool) {
+	whole := energy * toneWindow / 2 // what a pure tone would show
+	coarse, power := beepSearch(window)
+	if power < beepCoarse*beepPurity*whole {
 		return 0, false
 	}
-	left, mid, right := beepSpectrum(best-1, &now, &old), beepSpectrum(best, &now, &old), beepSpectrum(best+1, &now, &old)
+	// The strongest of four bins around it, none of the outer ones, and its
+	// neighbours tell the frequency.
+	first := int(coarse/beepBin) - 1
+	var turn, now, old [4]float64
+	for i := range turn {
+		turn[i] = goertzelTurn(toneRate, float64((first+i)*beepBin))
+	}
+	goertzelFour(window[:], &turn, &now, &old)
+	best := 1
+	if goertzelEnd(now[2], old[2], turn[2]) > goertzelEnd(now[1], old[1], turn[1]) {
+		best = 2
+	}
+	if first+best < beepLowest || first+best > beepHighest {
+		return 0, false
+	}
+	bin := func(i int) complex128 { return beepSpectrum(first+i, now[i], old[i]) }
+	left, mid, right := bin(best-1), bin(best), bin(best+1)
 	offset := real((left - right) / (2*mid - left - right)) // Jacobsen's estimate
-	hertz = (float64(beepLowest+best) + max(-1, min(1, offset))) * beepBin
-	power := goertzelPower(window[:], goertzelTurn(toneRate, hertz))
-	return hertz, power > beepPurity*energy*toneWindow/2
+	hertz = (float64(first+best) + max(-1, min(1, offset))) * beepBin
+	return hertz, goertzelPower(window[:], goertzelTurn(toneRate, hertz)) > beepPurity*whole
 }
 
 // beepSpectrum is the complex value of a bin, which Goertzel's two numbers hold up
 // to a turn.
-func beepSpectrum(i int, now, old *[beepCount]float64) complex128 {
-	sin, cos := math.Sincos(2 * math.Pi * float64(beepLowest+i) / toneWindow)
-	return complex(cos*now[i]-old[i], sin*now[i])
+func beepSpectrum(bin int, now, old float64) complex128 {
+	sin, cos := math.Sincos(2 * math.Pi * float64(bin) / toneWindow)
+	return complex(cos*now-old, sin*now)
+}
+
+var beepBlocks = sync.Pool{New: func() any { return new([beepBlock / 2]complex64) }}
+
+const beepBlock = 256 // the window, and silence up to the next power of two
+
+// beepSearch is the strongest frequency from 300 to 2350 Hz, to 16 Hz, and its power.
+// A whole transform costs less than forty frequencies by Goertzel.
+func beepSearch(window *[toneWindow]int16) (hertz, power float64) {
+	block, _ := beepBlocks.Get().(*[beepBlock / 2]complex64)
+	defer beepBlocks.Put(block)
+	f := fft256()
+	clear(block[:])
+	for i := range toneWindow / 2 {
+		block[f.order[i]] = complex(float32(window[2*i]), float32(window[2*i+1]))
+	}
+	f.forward(block[:])
+	best, most := 0, float32(0)
+	for k := 300 * beepBlock / toneRate; k <= 2350*beepBlock/toneRate; k++ {
+		v := block[k]
+		if p := real(v)*real(v) + imag(v)*imag(v); p > most {
+			best, most = k, p
+		}
+	}
+	return float64(best) * toneRate / beepBlock, float64(most)
 }

@@ -1,5 +1,7 @@
 package audio
 
+import "math"
+
 // Progress tones are told by their frequencies over 100 ms, which keeps apart the
 // 440 and 480 Hz of a North American ringback, and Europe's single 425 Hz by its
 // cadence.
@@ -28,10 +30,32 @@ const (
 	progress425                   // Europe; the cadence decides
 )
 
-var progressTurns = [2][4]float64{
-	{goertzelTurn(toneRate, 400), goertzelTurn(toneRate, 425), goertzelTurn(toneRate, 440), goertzelTurn(toneRate, 450)},
-	{goertzelTurn(toneRate, 480), goertzelTurn(toneRate, 620), 0, 0},
-}
+// progressRate is what the tones are looked for at: sums of four samples each. What
+// such a sum lets fold onto them from above loses 10 dB, and a tone must be nearly
+// all there is.
+const (
+	progressFold = 4
+	progressRate = toneRate / progressFold
+)
+
+// progressHertz are the frequencies of all progress tones; two places are left.
+var progressHertz = [2][4]float64{{400, 425, 440, 450}, {480, 620, 0, 0}}
+
+// progressTurns are their Goertzel coefficients, progressSums how much of their power
+// the sums keep.
+var progressTurns, progressSums = func() (turns, sums [2][4]float64) {
+	for i, hertz := range progressHertz {
+		for k, f := range hertz {
+			turns[i][k] = goertzelTurn(progressRate, f)
+			sums[i][k] = 1
+			if x := math.Pi * f / toneRate; x > 0 {
+				g := math.Sin(progressFold*x) / (progressFold * math.Sin(x))
+				sums[i][k] = g * g
+			}
+		}
+	}
+	return turns, sums
+}()
 
 // progressFinder recognises ringback and busy.
 type progressFinder struct {
@@ -48,11 +72,17 @@ type progressFinder struct {
 }
 
 // hear takes a window; every fifth ends a block.
-func (p *progressFinder) hear(window []float64, energy float64) {
-	for i := range p.now {
-		goertzelFour(window, &progressTurns[i], &p.now[i], &p.old[i])
+func (p *progressFinder) hear(window *[toneWindow]int16, energy float64) {
+	if p.energy += energy; p.energy > 0 { // else there was nothing yet
+		var sums [toneWindow / progressFold]int32
+		for i := range sums {
+			four := (*[progressFold]int16)(window[progressFold*i:])
+			sums[i] = int32(four[0]) + int32(four[1]) + int32(four[2]) + int32(four[3])
+		}
+		for i := range p.now {
+			goertzelFour(sums[:], &progressTurns[i], &p.now[i], &p.old[i])
+		}
 	}
-	p.energy += energy
 	p.windows++
 	if p.windows < progressWindows {
 		return
@@ -72,7 +102,7 @@ func (p *progressFinder) classify() progressSound {
 	var share [2][4]float64
 	for i := range share {
 		for k := range share[i] {
-			power := goertzelEnd(p.now[i][k], p.old[i][k], progressTurns[i][k])
+			power := goertzelEnd(p.now[i][k], p.old[i][k], progressTurns[i][k]) / progressSums[i][k]
 			share[i][k] = power / (p.energy * progressWindows * toneWindow / 2)
 		}
 	}

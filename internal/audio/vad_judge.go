@@ -28,15 +28,21 @@ type vadNet struct {
 
 // ramp is 0 up to from, 1 beyond to, and straight between them.
 func ramp(x, from, to float32) float32 {
-	return max(0, min(1, (x-from)/(to-from)))
+	return between((x-from)/(to-from), 0, 1)
+}
+
+// toward moves a mean by a share of the way to a value. What falls toward zero for
+// ever would become a denormal number, which costs a hundred times the time.
+func toward(mean, value, share float32) float32 {
+	return mean + share*(value-mean) + 1e-20
 }
 
 // judge returns the likelihood of speech after this frame.
 func (j *vadJudge) judge(e *vadEvidence) float32 {
-	j.over += 0.3 * (e.above - j.over)
-	j.voiced += 0.3 * (e.voicing - j.voiced)
-	j.lined += 0.3 * (e.held - j.lined)
-	j.steady += 0.15 * (e.change - j.steady)
+	j.over = toward(j.over, e.above, 0.3)
+	j.voiced = toward(j.voiced, e.voicing, 0.3)
+	j.lined = toward(j.lined, e.held, 0.3)
+	j.steady = toward(j.steady, e.change, 0.15)
 	j.x = [vadFeatures]float32{
 		ramp(e.above, 0, 20), ramp(j.over, 0, 20), ramp(e.low, 0, 20), ramp(e.high, 0, 20), e.wide,
 		ramp(e.lines, 0.8, 1), ramp(e.held, 0.8, 1), j.lined,
@@ -65,7 +71,7 @@ func (n *vadNet) weigh(x *[vadFeatures]float32) float32 {
 			c += r[k] * v
 			d += s[k] * v
 		}
-		z += n.out[h]*max(0, a) + n.out[h+1]*max(0, b) + n.out[h+2]*max(0, c) + n.out[h+3]*max(0, d)
+		z += n.out[h]*positive(a) + n.out[h+1]*positive(b) + n.out[h+2]*positive(c) + n.out[h+3]*positive(d)
 	}
 	return float32(1 / (1 + math.Exp(-float64(z))))
 }

@@ -1,6 +1,9 @@
 package audio
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 const (
 	vadFrame   = 80  // samples of a frame at 4 kHz, where most of a voice is
@@ -24,20 +27,13 @@ type vadEvidence struct {
 	lines   float32 // share of the energy in the two strongest lines
 	held    float32 // the same when both were there in the last frame, else 0
 	change  float32 // mean distance to the spectrum 60 ms ago, dB
-	loud    float32 // level of the telephone band, dBFS
 	voicing float32 // periodicity at a voice's pitch, 0..1
 }
 
 // vadSpectrum measures a frame in bands and keeps their noise floors.
 type vadSpectrum struct {
-	fft    *fft
-	window [vadFFT]float32
-	input  [vadFFT]float32
-	work   [vadFFT / 2]complex64
-	power  [vadFFT/2 + 1]float32
-	sum    [vadBands]float32 // power
-	level  [vadBands]float32 // the same in dBFS
-	peak   [vadLines]int     // the strongest bin of each band
+	last   [vadFFT - vadFrame]float32 // samples that the next frame's spectrum sees again
+	level  [vadBands]float32          // of the last frame, dBFS
 	past   [vadLag][vadBands]float32
 	at     int
 	floor  [vadBands]float32
@@ -50,22 +46,26 @@ type vadSpectrum struct {
 	background float32 // power of all floors together
 }
 
-func (s *vadSpectrum) tables() {
-	s.fft = newFFT(vadFFT)
-	for i := range s.window {
+// vadWindow is Hann's, in pairs. A full-scale square wave comes out as power 1 over
+// all bins.
+var vadWindow = sync.OnceValue(func() *[vadFFT / 2]complex64 {
+	var window [vadFFT / 2]complex64
+	at := func(i int) float32 {
 		w := 0.5 - 0.5*math.Cos(2*math.Pi*(float64(i)+0.5)/vadFFT)
-		// A full-scale square wave comes out as power 1 over all bins.
-		s.window[i] = float32(w / 32768 / math.Sqrt(vadFFT*vadFFT*0.375/2))
+		return float32(w / 32768 / math.Sqrt(vadFFT*vadFFT*0.375/2))
 	}
-}
+	for i := range window {
+		window[i] = complex(at(2*i), at(2*i+1))
+	}
+	return &window
+})
 
 // The floor begins at a quiet line's, so that a call which opens with a word is
 // not deaf to it; a noisy line is learned within the first second.
 const vadQuiet = -72
 
 func (s *vadSpectrum) reset() {
-	*s = vadSpectrum{fft: s.fft, window: s.window}
-	s.background = vadBands * undecibels(vadQuiet)
+	*s = vadSpectrum{background: vadBands * undecibels(vadQuiet)}
 	for b := range vadBands {
 		s.floor[b], s.smooth[b] = vadQuiet, vadQuiet
 		s.least[0][b], s.least[1][b] = vadQuiet, vadQuiet
@@ -75,57 +75,55 @@ func (s *vadSpectrum) reset() {
 	}
 }
 
-func (s *vadSpectrum) measure(low, high []float32, e *vadEvidence) {
-	copy(s.input[:], s.input[vadFrame:])
-	copy(s.input[vadFFT-vadFrame:], low)
-	for i := range s.work {
-		s.work[i] = complex(s.input[2*i]*s.window[2*i], s.input[2*i+1]*s.window[2*i+1])
+// measure looks at the frame in work.low; the power over 2 kHz is in bands already.
+func (s *vadSpectrum) measure(w *vadWork, bands *[vadBands]float32, e *vadEvidence) {
+	copy(w.low[:], s.last[:])
+	copy(s.last[:], w.low[vadFrame:])
+	f := fft128()
+	for i, win := range vadWindow() {
+		w.block[f.order[i]] = complex(w.low[2*i]*real(win), w.low[2*i+1]*imag(win))
 	}
-	s.fft.forward(s.work[:])
-	powers(s.power[:], s.work[:])
-	s.bands()
-	s.hiss(high)
-	total := s.heights(e)
+	f.forward(w.block[:])
+	peak := sumBands(w, bands)
+	total := s.heights(bands, e)
 	s.compare(e)
-	s.lines(total, e)
-	e.loud = decibels(total)
+	s.lines(&w.power, &peak, total, e)
 }
 
-// bands sums the power of each band under 2 kHz and finds its highest bin.
-func (s *vadSpectrum) bands() {
+// silent is the evidence of a frame in which nothing is.
+func (s *vadSpectrum) silent(e *vadEvidence) {
+	s.heights(&[vadBands]float32{}, e)
+	s.compare(e)
+	s.low, s.high, s.line = vadEdges[0], vadEdges[0], 0
+}
+
+// sumBands sums the power of each band under 2 kHz and finds its highest bin. Bins of
+// noise are in no order that could be guessed: a bin's number takes the place of the
+// lowest bits of its power, and integers have a maximum without a branch.
+func sumBands(w *vadWork, bands *[vadBands]float32) (peak [vadLines]int) {
 	for b := range vadLines {
-		var sum, top float32
-		for i, p := range s.power[vadEdges[b]:vadEdges[b+1]] {
+		var sum float32
+		var top uint32
+		for k := vadEdges[b]; k < vadEdges[b+1]; k++ {
+			v := w.block[k]
+			p := real(v)*real(v) + imag(v)*imag(v)
+			w.power[k] = p
 			sum += p
-			if p > top {
-				top, s.peak[b] = p, vadEdges[b]+i
-			}
+			top = max(top, math.Float32bits(p)&^(vadFFT/2-1)|uint32(k))
 		}
-		s.sum[b] = sum
+		bands[b], peak[b] = sum, int(top&(vadFFT/2-1))
 	}
-}
-
-// hiss sums the power of 3 to 4 kHz and of 2 to 3 kHz, which folding has turned
-// around: neighbours that are alike belong to the upper one.
-func (s *vadSpectrum) hiss(high []float32) {
-	var upper, lower float32
-	for i := 0; i+1 < len(high); i += 2 {
-		a, b := high[i]+high[i+1], high[i]-high[i+1]
-		upper += a * a
-		lower += b * b
-	}
-	const scale = 1.0 / (32768 * 32768) / (2 * vadFrame)
-	s.sum[vadLines], s.sum[vadLines+1] = lower*scale, upper*scale
+	return peak
 }
 
 // heights fills the bands' levels and how far they stand over the floor. It
 // returns the whole power.
-func (s *vadSpectrum) heights(e *vadEvidence) (total float32) {
-	for b, sum := range s.sum {
+func (s *vadSpectrum) heights(bands *[vadBands]float32, e *vadEvidence) (total float32) {
+	for b, sum := range bands {
 		const nothing = 1e-10 // -100 dBFS: digital silence has a level too
 		total += sum + nothing
 		s.level[b] = decibels(sum + nothing)
-		over := max(0, min(30, s.level[b]-s.floor[b]))
+		over := between(s.level[b]-s.floor[b], 0, 30)
 		e.above += over / vadBands
 		if over > 6 {
 			e.wide += 1.0 / vadBands
@@ -142,12 +140,14 @@ func (s *vadSpectrum) heights(e *vadEvidence) (total float32) {
 // compare measures how far the spectrum has moved in 60 ms.
 func (s *vadSpectrum) compare(e *vadEvidence) {
 	old := &s.past[s.at]
+	var change float32
 	for b, l := range s.level {
 		// What lies under the floor moves at random and says nothing.
-		base := max(s.floor[b], vadQuiet)
-		d := max(l, base) - max(old[b], base)
-		e.change += min(20, max(d, -d)) / vadBands
+		base := higher(s.floor[b], vadQuiet)
+		d := between(higher(l, base)-higher(old[b], base), -20, 20)
+		change += higher(d, -d)
 	}
+	e.change = change / vadBands
 	*old = s.level
 	if s.at++; s.at == vadLag {
 		s.at = 0
@@ -158,11 +158,10 @@ func (s *vadSpectrum) compare(e *vadEvidence) {
 // main lobe: their share of what is there beyond the floor, and whether both were
 // there in the frame before, at the same place and strength. A voice does neither
 // for long; digits and call progress tones do nothing else.
-func (s *vadSpectrum) lines(total float32, e *vadEvidence) {
-	first := s.strongest(-10)
-	second := s.strongest(first)
-	e1, e2 := s.lobe(first, -10), s.lobe(second, first)
-	sum := e1 + e2
+func (s *vadSpectrum) lines(power *[vadFFT / 2]float32, peak *[vadLines]int, total float32, e *vadEvidence) {
+	first := strongest(power, peak, -10)
+	second := strongest(power, peak, first)
+	sum := lobe(power, first, -10) + lobe(power, second, first)
 	e.lines = sum / max(sum, total-0.7*s.background, 1e-10)
 	low, high := min(first, second), max(first, second)
 	still := abs(low-s.low) <= 1 && abs(high-s.high) <= 1 && sum < 1.4*s.line && s.line < 1.4*sum
@@ -176,11 +175,11 @@ func abs(n int) int { return max(n, -n) }
 
 // strongest finds the highest peak of a band that is no part of the line at not.
 // No two lines that matter share a band.
-func (s *vadSpectrum) strongest(not int) int {
+func strongest(power *[vadFFT / 2]float32, peak *[vadLines]int, not int) int {
 	best := vadEdges[0]
 	var top float32
-	for _, k := range s.peak {
-		if p := s.power[k]; p > top && abs(k-not) > 3 {
+	for _, k := range peak {
+		if p := power[k]; p > top && abs(k-not) > 3 {
 			best, top = k, p
 		}
 	}
@@ -188,10 +187,10 @@ func (s *vadSpectrum) strongest(not int) int {
 }
 
 // lobe is the energy of the line at k, without bins of the line at not.
-func (s *vadSpectrum) lobe(k, not int) (sum float32) {
+func lobe(power *[vadFFT / 2]float32, k, not int) (sum float32) {
 	for i := max(vadEdges[0], k-2); i <= min(vadEdges[vadLines]-1, k+2); i++ {
 		if abs(i-not) > 2 {
-			sum += s.power[i]
+			sum += power[i]
 		}
 	}
 	return sum
@@ -207,15 +206,23 @@ func (s *vadSpectrum) learn(speech float32) {
 	}
 	s.count++
 	for b, l := range s.level {
-		s.smooth[b] += 0.4 * (l - s.smooth[b])
-		s.least[0][b] = min(s.least[0][b], s.smooth[b])
-		d := l - s.floor[b]
-		if d < 0 {
-			s.floor[b] += 0.2 * d
-		} else {
-			s.floor[b] += min(1, rise*d)
+		smooth := s.smooth[b] + 0.4*(l-s.smooth[b])
+		s.smooth[b] = smooth
+		if smooth < s.least[0][b] {
+			s.least[0][b] = smooth
 		}
-		s.floor[b] = max(s.floor[b], min(s.least[0][b], s.least[1][b]), -90)
+		floor := s.floor[b]
+		d := l - floor
+		if d < 0 {
+			floor += 0.2 * d
+		} else {
+			floor += between(rise*d, 0, 1)
+		}
+		floor = higher(floor, -90)
+		if floor < s.least[0][b] && floor < s.least[1][b] {
+			floor = min(s.least[0][b], s.least[1][b])
+		}
+		s.floor[b] = floor
 	}
 	if s.count%4 == 0 { // it moves slowly and exponentials are dear
 		s.background = 0
@@ -235,12 +242,32 @@ func (s *vadSpectrum) floorLevel() float32 {
 	return max(SilenceLevel, decibels(s.background+1e-10))
 }
 
+// between is x held to a range. The built-in functions spend more on what is not a
+// number, which nothing here can be.
+func between(x, least, most float32) float32 {
+	if x < least {
+		return least
+	}
+	if x > most {
+		return most
+	}
+	return x
+}
+
+// higher is the greater of two numbers.
+func higher(x, y float32) float32 {
+	if x > y {
+		return x
+	}
+	return y
+}
+
 // undecibels is the power of a level between -120 and +20 dB, the inverse of
 // decibels to about 0.1 dB.
 func undecibels(db float32) float32 {
-	log2 := max(-40, min(7, db/3.0103))
-	whole := float32(math.Floor(float64(log2)))
-	f := log2 - whole
+	log2 := between(db/3.0103, -40, 7) + 127
+	whole := int32(log2) // the exponent of the result, positive
+	f := log2 - float32(whole)
 	m := 1 + f*(0.6565+0.3435*f)
-	return m * math.Float32frombits(uint32(int32(whole)+127)<<23)
+	return m * math.Float32frombits(uint32(whole)<<23)
 }

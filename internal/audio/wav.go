@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 	"time"
 )
 
@@ -14,9 +15,9 @@ const (
 	wavPCM        = 1 // WAVE_FORMAT_PCM
 	wavFrameSize  = 4 // two channels of 16 bits
 
-	// recorderSpan is how much sound waits in memory: each channel may lag behind
-	// the other by up to half of it, the other half goes to the file at once.
-	recorderSpan = time.Second
+	// recorderSpan is how much sound waits in memory, and goes to the file at once
+	// when both channels have it; either may lag behind by up to three quarters of it.
+	recorderSpan = time.Second / 4
 
 	// recorderSlack is how far a frame's time may differ from the end of its
 	// channel before it is taken for a pause or for time that runs backwards: the
@@ -32,10 +33,10 @@ var ErrRecorderClosed = errors.New("audio: recorder is closed")
 // the frame since the start of the recording; where a side has no frames there is
 // silence, so that the two stay in step to within 60 ms however long the call.
 //
-// The file is playable at any moment of its life. Half a second of sound is
+// The file is playable at any moment of its life. A quarter of a second of sound is
 // written at a time, and after it the header with the sizes that are true by
 // then, in one write of 44 octets: a process that dies in between leaves a header
-// that is short by what was written last, and at most the last second of the call
+// that is short by what was written last, and at most the last quarter of a second
 // is lost. OpenWAV goes by the length of such a file instead, and RepairWAV writes
 // that into its header. What the system itself loses with the power is the
 // caller's to prevent, by syncing the file when it is closed.
@@ -44,9 +45,9 @@ var ErrRecorderClosed = errors.New("audio: recorder is closed")
 type Recorder struct {
 	file    io.WriterAt
 	rate    Rate
-	pending []byte   // recorderSpan of interleaved samples from start on
-	start   int64    // first sample still in memory; all before are in the file
-	ends    [2]int64 // where each channel's next sample goes
+	pending [2][]int16 // recorderSpan of each channel from start on
+	start   int64      // first sample still in memory; all before are in the file
+	ends    [2]int64   // where each channel's next sample goes
 	dropped int64
 	header  [wavHeaderSize]byte
 	err     error
@@ -57,7 +58,9 @@ func NewRecorder(file io.WriterAt, rate Rate) (*Recorder, error) {
 	if rate <= 0 {
 		return nil, fmt.Errorf("audio: no recording at %d Hz", rate)
 	}
-	r := &Recorder{file: file, rate: rate, pending: make([]byte, rate.Samples(recorderSpan)*wavFrameSize)}
+	span := rate.Samples(recorderSpan)
+	both := make([]int16, 2*span)
+	r := &Recorder{file: file, rate: rate, pending: [2][]int16{both[:span:span], both[span:]}}
 	putWAVHeader(&r.header, rate, 2, 0)
 	if _, err := file.WriteAt(r.header[:], 0); err != nil {
 		return nil, fmt.Errorf("audio: begin recording: %w", err)
@@ -87,7 +90,8 @@ func (r *Recorder) write(channel int, at time.Duration, frame []int16) error {
 		return nil
 	}
 	r.ends[channel] = place + int64(len(frame))
-	span := int64(len(r.pending) / wavFrameSize)
+	other := r.ends[1-channel]
+	span := int64(len(r.pending[channel]))
 	for len(frame) > 0 {
 		if place < r.start {
 			late := min(r.start-place, int64(len(frame)))
@@ -96,17 +100,13 @@ func (r *Recorder) write(channel int, at time.Duration, frame []int16) error {
 			continue
 		}
 		if place >= r.start+span {
-			if r.err = r.flush(span / 2); r.err != nil {
+			if r.err = r.flush(max(span/4, min(span, other-r.start))); r.err != nil {
 				return r.err
 			}
 			continue
 		}
-		n := min(int64(len(frame)), r.start+span-place)
-		out := r.pending[(place-r.start)*wavFrameSize:]
-		for i, v := range frame[:n] {
-			binary.LittleEndian.PutUint16(out[wavFrameSize*i+2*channel:], uint16(v))
-		}
-		place, frame = place+n, frame[n:]
+		n := copy(r.pending[channel][place-r.start:], frame)
+		place, frame = place+int64(n), frame[n:]
 	}
 	return nil
 }
@@ -129,19 +129,49 @@ func (r *Recorder) place(channel int, at time.Duration) (int64, bool) {
 
 // flush writes the oldest n samples and then the header, and makes room.
 func (r *Recorder) flush(n int64) error {
-	if n > 0 {
-		if _, err := r.file.WriteAt(r.pending[:n*wavFrameSize], wavHeaderSize+r.start*wavFrameSize); err != nil {
-			return fmt.Errorf("audio: write recording: %w", err)
-		}
-		r.start += n
-		rest := copy(r.pending, r.pending[n*wavFrameSize:])
-		clear(r.pending[rest:])
+	if err := r.append(r.pending[0][:n], r.pending[1][:n]); err != nil {
+		return fmt.Errorf("audio: write recording: %w", err)
+	}
+	for _, p := range r.pending {
+		clear(p[copy(p, p[n:]):])
 	}
 	putWAVHeader(&r.header, r.rate, 2, r.start*wavFrameSize)
 	if _, err := r.file.WriteAt(r.header[:], 0); err != nil {
 		return fmt.Errorf("audio: write recording's header: %w", err)
 	}
 	return nil
+}
+
+// recorderPages are where two channels become one file, a piece at a time.
+var recorderPages = sync.Pool{New: func() any { return new([8192]byte) }}
+
+// append puts samples of both channels at the end of the file.
+func (r *Recorder) append(left, right []int16) error {
+	page, _ := recorderPages.Get().(*[8192]byte)
+	defer recorderPages.Put(page)
+	for len(left) > 0 {
+		n := min(len(left), len(page)/wavFrameSize)
+		interleave(page[:], left[:n], right[:n])
+		if _, err := r.file.WriteAt(page[:n*wavFrameSize], wavHeaderSize+r.start*wavFrameSize); err != nil {
+			return err
+		}
+		r.start += int64(n)
+		left, right = left[n:], right[n:]
+	}
+	return nil
+}
+
+// interleave writes frames of two samples, two frames at a time as far as that goes.
+func interleave(out []byte, left, right []int16) {
+	for len(left) >= 2 && len(right) >= 2 && len(out) >= 2*wavFrameSize {
+		word := uint64(uint16(left[0])) | uint64(uint16(right[0]))<<16 |
+			uint64(uint16(left[1]))<<32 | uint64(uint16(right[1]))<<48
+		binary.LittleEndian.PutUint64(out, word)
+		left, right, out = left[2:], right[2:], out[2*wavFrameSize:]
+	}
+	if len(left) > 0 {
+		binary.LittleEndian.PutUint32(out, uint32(uint16(left[0]))|uint32(uint16(right[0]))<<16)
+	}
 }
 
 // Close writes what is left. It does not close the file. A second Close does

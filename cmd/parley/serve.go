@@ -280,13 +280,13 @@ func (s *server) patience() time.Duration {
 	return time.Duration(s.config.StopTimeoutSec) * time.Second
 }
 
-// finishCalls waits until the calls that have ended are completed, here or elsewhere.
-// What does not get done is done by the next start.
+// finishCalls waits until the calls that have ended here are completed, here or elsewhere.
+// What does not get done is done by another node or the next start.
 func (s *server) finishCalls(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, err := s.db.System().UnfinishedCalls(ctx)
+		left, err := s.db.System().UnfinishedCalls(ctx, s.queue.Node())
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

@@ -231,6 +231,28 @@ func TestLoadAndUsage(t *testing.T) {
 	})
 }
 
+// A call that has ended is unfinished for the node that ended it until it is completed.
+func TestUnfinishedCalls(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d := newDesk(t, db, "a@example.com")
+		unfinished := func(node string) int64 {
+			n, err := db.System().UnfinishedCalls(t.Context(), node)
+			require.NoError(t, err)
+			return n
+		}
+		c := d.call("mine", func(c *parley.Call) { c.Status = parley.CallInProgress })
+		d.call("mine")
+		require.Zero(t, unfinished("mine"), "it is live")
+		c.Status = parley.CallEnded
+		require.NoError(t, db.System().EndCall(t.Context(), "mine", c))
+		require.EqualValues(t, 1, unfinished("mine"))
+		require.Zero(t, unfinished("another"))
+		_, err := db.System().CompleteCall(t.Context(), c)
+		require.NoError(t, err)
+		require.Zero(t, unfinished("mine"))
+	})
+}
+
 func TestHangups(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()

@@ -245,3 +245,29 @@ func TestPromiseT2(t *testing.T) {
 	}
 	t.Logf("%d calls in %v: %d answers came, %d ACKs were sent", n, time.Since(began), answers, sent)
 }
+
+// What a carrier said before its answer is told before it, in its order, also when all
+// of it arrives at once.
+func TestProgressIsToldBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := start(t, quick())
+	for range 100 {
+		carrier := newPeer(t)
+		var told []int
+		dialled := make(chan error, 1)
+		go func() {
+			_, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", From: "+12025550100", Media: media(4000),
+				Hooks: Hooks{Progress: func(p Progress) { told = append(told, p.Status) }}})
+			dialled <- err
+		}()
+		invite := carrier.request("INVITE")
+		for _, status := range []int{100, 180, 183} {
+			carrier.answer(invite, status, nil)
+		}
+		answer, _, err := Answer(bodyOf(invite), media(5000))
+		require.NoError(t, err)
+		carrier.answer(invite, 200, answer)
+		require.NoError(t, <-dialled)
+		require.Equal(t, []int{180, 183}, told)
+	}
+}

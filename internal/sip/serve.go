@@ -48,14 +48,11 @@ func (a *Agent) tag(msg gosip.Message) {
 }
 
 func (a *Agent) openingTag(req *gosip.Request) string {
-	branch, id := "", ""
-	if via := req.Via(); via != nil {
-		branch, _ = via.Params.Get("branch")
-	}
+	id := ""
 	if h := req.CallID(); h != nil {
 		id = h.Value()
 	}
-	return a.sealCallID(branch + " " + id)
+	return a.sealCallID(branchOf(req) + " " + id)
 }
 
 // opens says that a request's To tag is the one we just gave it.

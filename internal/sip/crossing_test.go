@@ -271,3 +271,36 @@ func TestProgressIsToldBeforeTheAnswer(t *testing.T) {
 		require.Equal(t, []int{180, 183}, told)
 	}
 }
+
+// What a callee sends after its answer counts, also when it comes before it.
+func TestRequestsThatOvertakeTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := start(t, quick())
+	for i := range 4 {
+		rings, bye := i < 2, i%2 == 0
+		carrier := newPeer(t)
+		digits, calls := make(chan byte, 1), make(chan *Call, 1)
+		go func() {
+			if c, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", Media: media(5000),
+				Hooks: Hooks{Digit: func(digit byte, _ time.Duration) { digits <- digit }}}); err == nil {
+				calls <- c
+			}
+		}()
+		invite := carrier.request("INVITE")
+		if rings {
+			carrier.answer(invite, 180, nil)
+		}
+		if bye {
+			carrier.follows(invite, "BYE", 10, "")
+		} else {
+			carrier.follows(invite, "INFO", 10, "Signal=9\r\n", "Content-Type: application/dtmf-relay")
+		}
+		carrier.answer(invite, 200, Offer(media(4000)))
+		call := get(t, calls)
+		if bye {
+			require.Equal(t, End{By: EndedByPeer, Reason: "bye"}, ended(t, call))
+		} else {
+			require.Equal(t, byte('9'), get(t, digits))
+		}
+	}
+}

@@ -19,6 +19,7 @@ type Hooks struct {
 	Media    func(Session)                          // the peer or we changed the media
 	Digit    func(digit byte, length time.Duration) // DTMF by SIP INFO
 	Transfer func(status int)                       // progress of a transfer, as NOTIFY told
+	Refer    func(*Referral)                        // the peer wants its partner here transferred, and may wait for it; nil: refused
 	Ended    func(End)                              // once, whatever happened
 }
 

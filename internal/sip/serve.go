@@ -207,8 +207,8 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 		c.onPrack(req, tx)
 	case gosip.OPTIONS:
 		a.respond(tx, req, 200, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
-	case gosip.REFER: // we are not moved by the peer
-		a.respond(tx, req, 603, nil)
+	case gosip.REFER:
+		c.onRefer(req, tx)
 	default:
 		a.respond(tx, req, 405, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
 	}

@@ -114,7 +114,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	}
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
-		Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
+		Calls: s.config.MaxCalls, Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
 		DialDied: board.DialDied, FinishDied: board.FinishDied,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 		Tidy: s.expire,
@@ -262,6 +262,9 @@ func (s *server) stop() error {
 	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
+	if err := s.queue.Retire(draining); err != nil {
+		s.log.Warn("campaigns could not be told that this node stops", "error", err)
+	}
 	s.exchange.drain(draining)
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()

@@ -19,10 +19,16 @@ func (s session) clock() string {
 	return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
 }
 
-// Join announces a node.
-func (s *System) Join(ctx context.Context, node string) error {
-	_, err := s.exec(ctx, "INSERT INTO nodes (id, started_at, beat_at) VALUES (?, "+s.clock()+", "+s.clock()+") ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at", node)
+// Join announces a node that takes so many calls at once, or says so anew.
+func (s *System) Join(ctx context.Context, node string, calls int) error {
+	_, err := s.exec(ctx, "INSERT INTO nodes (id, started_at, beat_at, max_calls) VALUES (?, "+s.clock()+", "+s.clock()+", ?) ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, max_calls = excluded.max_calls", node, calls)
 	return err
+}
+
+// Room is how many calls all nodes take at once.
+func (s *System) Room(ctx context.Context) (int, error) {
+	n, err := s.number(ctx, "SELECT COALESCE(SUM(max_calls), 0) FROM nodes")
+	return int(n), err
 }
 
 // Beat keeps a node alive. False: it was declared dead, and holds nothing any more.

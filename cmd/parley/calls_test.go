@@ -361,6 +361,28 @@ func TestPromiseT7TheDrainHasALimit(t *testing.T) {
 	again.stops()
 }
 
+// A node that stops waits for the calls that it has ended itself to be completed, and not
+// for those that another is at work on.
+func TestPromiseT7ADrainIsOfOnesOwnCalls(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, env []string) {
+		p := gather(t, question)
+		d := opens(t, p, env, "PARLEY_STOP_TIMEOUT_SECONDS=600")
+		d.calls("+4930123456")
+		p.awaits(t, 1)
+		p.hangUpAll(t.Context())
+		eventually(t, "it is completed", slowly, func() bool { return d.tally()[parley.CallCompleted] == 1 })
+		_, err := database(t, env).Exec("UPDATE calls SET status = 'ended', ended_on = 'another node'")
+		require.NoError(t, err)
+		require.NoError(t, d.command.Process.Signal(syscall.SIGTERM))
+		select {
+		case err := <-d.exited:
+			require.NoError(t, err, d.log)
+		case <-time.After(slowly):
+			require.Fail(t, "it waits for a call of another node")
+		}
+	})
+}
+
 // bounded is how long after a restart, or a death beside another node, calls may be open.
 const bounded = 20 * time.Second
 

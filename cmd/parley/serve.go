@@ -114,7 +114,7 @@ func (s *server) openExchange(ctx context.Context) (err error) {
 	}
 	board := s.exchange.board
 	s.queue, err = jobs.New(s.db, quieter(s.log), jobs.Work{
-		Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
+		Calls: s.config.MaxCalls, Dial: board.Dial, Finish: board.Finish, Deliver: s.notifier.Deliver, Conclude: board.Bury,
 		DialDied: board.DialDied, FinishDied: board.FinishDied,
 		Lost: func() { board.EndAll(parley.EndNodeLost) },
 		Tidy: s.expire,
@@ -262,6 +262,9 @@ func (s *server) stop() error {
 	s.dialer.Stop()
 	draining, stopDraining := context.WithTimeout(context.Background(), time.Duration(s.config.DrainSec)*time.Second)
 	defer stopDraining()
+	if err := s.queue.Retire(draining); err != nil {
+		s.log.Warn("campaigns could not be told that this node stops", "error", err)
+	}
 	s.exchange.drain(draining)
 	ctx, cancel := context.WithTimeout(context.Background(), s.patience())
 	defer cancel()
@@ -280,13 +283,13 @@ func (s *server) patience() time.Duration {
 	return time.Duration(s.config.StopTimeoutSec) * time.Second
 }
 
-// finishCalls waits until the calls that have ended are completed, here or elsewhere.
-// What does not get done is done by the next start.
+// finishCalls waits until the calls that have ended here are completed, here or elsewhere.
+// What does not get done is done by another node or the next start.
 func (s *server) finishCalls(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left, err := s.db.System().UnfinishedCalls(ctx)
+		left, err := s.db.System().UnfinishedCalls(ctx, s.queue.Node())
 		if err != nil && ctx.Err() == nil {
 			return err
 		}

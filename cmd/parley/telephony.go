@@ -44,7 +44,7 @@ type Telephony struct {
 
 	CalleeHours    bool `name:"callee-hours" env:"PARLEY_CALLEE_HOURS" default:"true" negatable:"" help:"Campaigns call only from 08:00 to 21:00 at the called number, whatever their own hours; not at the simulated carrier."`
 	NumberAttempts int  `name:"number-attempts" env:"PARLEY_NUMBER_ATTEMPTS" default:"3" help:"How often campaigns of a user may call one number within 24 hours; 0 for no limit."`
-	InboundReserve int  `name:"inbound-reserve" env:"PARLEY_INBOUND_RESERVE" default:"0" help:"Calls of all nodes that campaigns leave free for inbound ones; counts against PARLEY_MAX_CALLS."`
+	InboundReserve int  `name:"inbound-reserve" env:"PARLEY_INBOUND_RESERVE" default:"0" help:"Calls of all nodes that campaigns leave free for inbound ones, of the sum of their PARLEY_MAX_CALLS."`
 
 	Blocked    []string `name:"blocked-prefixes" env:"PARLEY_BLOCKED_PREFIXES" help:"Prefixes that are never called, such as +1900, instead of the built-in list of premium, satellite and emergency numbers."`
 	Allowed    []string `name:"allowed-prefixes" env:"PARLEY_ALLOWED_PREFIXES" help:"Call only numbers with these prefixes, such as +49; one longer than a blocked prefix opens a part of it."`
@@ -173,7 +173,7 @@ func (t *Telephony) caps() parley.CallCaps {
 func (t *Telephony) dialerCaps() dialer.Caps {
 	caps := dialer.DefaultCaps()
 	caps.CalleeHours, caps.NumberAttempts = t.CalleeHours, t.NumberAttempts
-	caps.Calls, caps.Reserve = t.MaxCalls, t.InboundReserve
+	caps.Reserve = t.InboundReserve
 	return caps
 }
 

@@ -113,6 +113,13 @@ func TestOptOut(t *testing.T) {
 	o := scene{config: func(c *Config) { c.OptOutDigit = '9' }, digits: map[time.Duration]byte{2 * time.Second: '9'}}.play(t)
 	require.True(t, o.OptOut)
 	require.LessOrEqual(t, o.hungUp, 4*time.Second)
+	o = scene{
+		assistant: func(a *parley.Assistant) { a.MaxDuration = 6 }, config: func(c *Config) { c.OptOutDigit = '9' },
+		digits: map[time.Duration]byte{5500 * ms: '9'},
+	}.play(t)
+	require.True(t, o.OptOut, "also while the last words are being said")
+	require.Equal(t, "9", o.Digits)
+	require.Equal(t, EndMaxDuration, o.EndReason)
 	o = scene{customer: []says{{1500 * ms, 3500 * ms, "do not call me again before Monday"}}, words: wording{final: 151 * ms}, until: 8 * time.Second}.play(t)
 	require.False(t, o.OptOut, "an appointment, not a refusal")
 }

@@ -16,9 +16,10 @@ type keypad struct {
 // typedPause is the silence after which typed digits are a turn of the customer.
 const typedPause = 2 * time.Second
 
-// pressed takes a key.
+// pressed takes a key. While the last words are being said it is only noted, unless it
+// refuses further calls: that counts until the end.
 func (c *Conversation) pressed(key byte) {
-	if c.phase != talking || !strings.ContainsRune("0123456789*#ABCD", rune(key)) {
+	if c.phase != talking && c.phase != leaving || !strings.ContainsRune("0123456789*#ABCD", rune(key)) {
 		return
 	}
 	k := &c.keys
@@ -26,6 +27,9 @@ func (c *Conversation) pressed(key byte) {
 	c.quiet.since = c.now
 	if k.run == nil && key == c.cfg.OptOutDigit && k.typed == "" {
 		c.optOut()
+		return
+	}
+	if c.phase == leaving {
 		return
 	}
 	k.typed += string(rune(key))

@@ -14,7 +14,8 @@ import (
 //
 // A person taken for a machine is hung up on, a machine taken for a person costs a
 // minute. So length alone convicts only where no person would speak that long, and a
-// phrase that a receptionist might use counts half.
+// phrase that a receptionist might use counts half. Voices and dishes behind a person
+// sound like speech that goes on: only words that keep coming make a run a long one.
 type machine struct {
 	language string
 	inbound  bool
@@ -33,6 +34,9 @@ type machine struct {
 	heard  string // of turns already taken
 	turns  int
 	tone   bool
+
+	count  int           // of the words said
+	worded time.Duration // when the last of them came
 }
 
 const (
@@ -45,6 +49,11 @@ const (
 	// than anybody does.
 	longRun    = 4 * time.Second
 	endlessRun = 8 * time.Second
+	// wordTime is more than a word takes even those who speak slowly, and wordsLag how far
+	// a transcriber is behind the sound at most. A run whose words are too few for its
+	// length, or ended before it did, is a short one with noise behind it.
+	wordTime = 650 * time.Millisecond
+	wordsLag = 2 * time.Second
 	// awaitedPause is how long a person waits for an answer at least.
 	awaitedPause = 900 * time.Millisecond
 	// machineEvidence is what a verdict of machine takes.
@@ -92,14 +101,29 @@ func (m *machine) turn(text string) {
 	m.turns++
 }
 
+// note counts the words and remembers when there last was a new one.
+func (m *machine) note(now time.Duration) {
+	if n := len(strings.Fields(m.said)); n > m.count {
+		m.count, m.worded = n, now
+	}
+}
+
+// spoken is how long the greeting went on, as far as its words bear it out.
+func (m *machine) spoken(now time.Duration) time.Duration {
+	run, until := m.run, m.ending
+	if m.voiced && m.greets {
+		run, until = max(run, now-m.talk), now
+	}
+	if time.Duration(m.count)*wordTime < run || until-m.worded > wordsLag {
+		return 0
+	}
+	return run
+}
+
 // evidence is how much speaks for a machine.
 func (m *machine) evidence(now time.Duration) int {
-	run := m.run
-	if m.voiced && m.greets {
-		run = max(run, now-m.talk)
-	}
 	e := m.wordsEvidence()
-	switch {
+	switch run := m.spoken(now); {
 	case run >= endlessRun:
 		e += 4
 	case run >= longRun:
@@ -133,6 +157,7 @@ func (m *machine) menu() bool {
 
 // judge is the verdict on what is known.
 func (m *machine) judge(now time.Duration) Answerer {
+	m.note(now)
 	switch {
 	case m.settled:
 		return m.answer
@@ -149,10 +174,19 @@ func (m *machine) judge(now time.Duration) Answerer {
 	case m.evidence(now) >= machineEvidence:
 		m.settled = true
 		return AnsweredByMachine
-	case m.said != "" && !m.voiced && (m.turns > 0 || now-m.ending >= awaitedPause) && m.evidence(now) <= 1:
+	case m.said != "" && m.waits(now) && m.evidence(now) <= 1:
 		return AnsweredByHuman
 	}
 	return m.answer
+}
+
+// waits reports somebody who has spoken and leaves the floor. Where there is noise behind
+// the words, their end tells.
+func (m *machine) waits(now time.Duration) bool {
+	if m.voiced {
+		return now-m.worded >= awaitedPause+wordsLag
+	}
+	return m.turns > 0 || now-m.ending >= awaitedPause
 }
 
 // suspect reports some evidence of a machine: no answer is worth preparing.

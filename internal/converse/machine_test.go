@@ -157,6 +157,32 @@ func TestVoicemailOnUnseenGreetings(t *testing.T) {
 	require.LessOrEqual(t, len(missed), 6)
 }
 
+// TestALongGreetingHasItsWords: a voice that goes on for ten seconds is a machine's when
+// words go on with it. A few words of people in the background do not make one, nor does
+// noise behind a greeting that had many.
+func TestALongGreetingHasItsWords(t *testing.T) {
+	t.Parallel()
+	say := func(n int) string { return strings.TrimSpace(strings.Repeat("well ", n)) }
+	for _, c := range []struct {
+		what     string
+		customer []says
+		partial  time.Duration
+		want     Answerer
+	}{
+		{"a machine", []says{{400 * ms, 10400 * ms, say(27)}}, 151 * ms, AnsweredByMachine},
+		{"a slow machine", []says{{400 * ms, 10400 * ms, say(18)}}, 151 * ms, AnsweredByMachine},
+		{"a machine whose words come at its end", []says{{400 * ms, 10400 * ms, say(27)}}, 0, AnsweredByMachine},
+		{"hello in a noisy place", []says{{400 * ms, 800 * ms, say(1)}, {820 * ms, 10400 * ms, ""}}, 151 * ms, AnsweredByHuman},
+		{"hello, and the words come when the noise pauses", []says{{400 * ms, 10400 * ms, say(1)}}, 0, AnsweredByHuman},
+		{"people talk in the background", []says{{400 * ms, 10400 * ms, say(9)}}, 151 * ms, AnsweredByHuman},
+		{"many words, and then noise", []says{{400 * ms, 5800 * ms, say(14)}, {5820 * ms, 10400 * ms, ""}}, 151 * ms, AnsweredByHuman},
+	} {
+		s := pickUpScene("Hello?")
+		s.customer, s.words.partial, s.until = c.customer, c.partial, 14*time.Second
+		require.Equal(t, c.want, s.play(t).AnsweredBy, c.what)
+	}
+}
+
 // TestEndCallOnVoicemail: off, the initial message is left after the beep, with a
 // number to call back, to its last sample.
 func TestEndCallOnVoicemail(t *testing.T) {

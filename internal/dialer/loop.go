@@ -161,6 +161,13 @@ func (d *Dialer) situation(ctx context.Context, at time.Time, work []store.Campa
 	if s.Caps.PerAccount == 0 {
 		s.Caps.PerAccount = d.Account.Parallel
 	}
+	if s.Caps.Calls == 0 {
+		room, err := d.DB.System().Room(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Caps.Calls = room
+	}
 	if err := d.calls(ctx, s); err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ type Callee struct {
 
 // Caps are the installation's limits. A limit of 0 is none.
 type Caps struct {
-	Calls       int               // of all accounts at once
+	Calls       int               // of all accounts at once; the room of all nodes, unless set
 	Reserve     int               // of those, kept free for inbound calls
 	PerSecond   int               // begun within a second
 	Started     int               // begun within the last second

@@ -62,6 +62,24 @@ func TestCapsOfAccountsAndTrunks(t *testing.T) {
 	})
 }
 
+// Campaigns have as many calls up at once as the nodes take together, whichever of them
+// plans; a node that stops is not reckoned with.
+func TestTheRoomIsThatOfAllNodes(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		s := newSite(t, db)
+		c := s.campaign(parley.Input{"max_calls_in_parallel": 50})
+		s.leads(c, 1, 20)
+		require.NoError(t, db.System().Join(t.Context(), "one", 3))
+		require.NoError(t, db.System().Join(t.Context(), "two", 2))
+		s.tick()
+		require.Len(t, s.waiting(), 5)
+		require.NoError(t, db.System().Join(t.Context(), "two", 0))
+		require.NoError(t, db.System().Join(t.Context(), "three", 4))
+		s.tick()
+		require.Len(t, s.waiting(), 7)
+	})
+}
+
 // A campaign of ten leads is served beside one of many thousands, of the same account or
 // another's: its calls begin within the first seconds.
 func TestPromiseQ5SmallCampaignsAreNotStarved(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -41,6 +42,9 @@ type Work struct {
 	// not stay under way for ever.
 	DialDied, FinishDied Do
 
+	// Calls is how many this node holds at once.
+	Calls int
+
 	// Tidy does what else is to be tidied every hour; nil: nothing.
 	Tidy func(context.Context) error
 
@@ -61,6 +65,7 @@ type Queue struct {
 	work   Work
 	log    *slog.Logger
 	node   string
+	room   atomic.Int64 // calls that the node takes at once
 	pace   pace
 	beats  sync.WaitGroup
 	stop   context.CancelFunc
@@ -108,6 +113,7 @@ func New(db *store.DB, log *slog.Logger, work Work) (*Queue, error) {
 
 func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error) {
 	q := &Queue{db: db, work: work, log: log, node: nodeID(), pace: p}
+	q.room.Store(int64(work.Calls))
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker[tidying]{do: q.tidy})
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 2, FetchPollInterval: 5 * time.Second}}
@@ -169,7 +175,7 @@ func (q *Queue) Node() string { return q.node }
 
 // Start begins to work on jobs.
 func (q *Queue) Start(ctx context.Context) error {
-	if err := q.db.System().Join(ctx, q.node); err != nil {
+	if err := q.join(ctx); err != nil {
 		return err
 	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -178,6 +184,12 @@ func (q *Queue) Start(ctx context.Context) error {
 	q.beats.Go(func() { every(beating, q.pace.beat, q.live) })
 	q.beats.Go(func() { every(beating, q.pace.watch, q.Bury) })
 	return q.client.Start(ctx)
+}
+
+// Retire says that this node takes no more calls, so that nobody plans any for it.
+func (q *Queue) Retire(ctx context.Context) error {
+	q.room.Store(0)
+	return q.join(ctx)
 }
 
 // Stop lets running jobs finish until ctx ends, then cancels them; it returns when

@@ -34,7 +34,12 @@ func (q *Queue) live(ctx context.Context) {
 	if q.work.Lost != nil {
 		q.work.Lost()
 	}
-	q.complain(ctx, "the node could not join again", q.db.System().Join(ctx, q.node))
+	q.complain(ctx, "the node could not join again", q.join(ctx))
+}
+
+// join announces the node, or what has changed about it.
+func (q *Queue) join(ctx context.Context) error {
+	return q.db.System().Join(ctx, q.node, int(q.room.Load()))
 }
 
 // Bury takes over from every node that is dead. This one is not, however long the

@@ -25,6 +25,10 @@ type inbound struct {
 	digits   []byte
 	watch    watchdog
 
+	eventSSRC uint32 // of the last key
+	aside     aside
+	trial     held // keys of sources on trial
+
 	duplicates, strangers, invalid uint64
 	packets                        uint64
 }
@@ -68,7 +72,13 @@ func (in *inbound) receive(now time.Duration, source netip.AddrPort, datagram []
 	}
 	if !in.latch.hears(now, source, &p, in.cipher.key != nil) {
 		in.strangers++
+		if in.isEvent(&p) {
+			in.trial.keep(now, source, opened)
+		}
 		return
+	}
+	if len(in.trial.packets) > 0 {
+		in.proved(source)
 	}
 	in.accept(now, &p)
 }
@@ -84,7 +94,13 @@ func (in *inbound) isEvent(p *packet) bool {
 }
 
 func (in *inbound) accept(now time.Duration, p *packet) {
-	before := in.sequence.ssrc
+	if in.isEvent(p) && in.sequence.started && p.ssrc != in.sequence.ssrc {
+		if in.aside.hears(p) {
+			in.watch.alive(now)
+			in.key(p)
+		}
+		return
+	}
 	switch in.sequence.accept(p) {
 	case repeated:
 		in.duplicates++
@@ -96,9 +112,6 @@ func (in *inbound) accept(now time.Duration, p *packet) {
 		return
 	case restarted:
 		in.playout.restart()
-		if p.ssrc != before {
-			in.events.Reset()
-		}
 	default:
 	}
 	in.packets++
@@ -106,9 +119,7 @@ func (in *inbound) accept(now time.Duration, p *packet) {
 	switch {
 	case !in.params.Direction.receives() || p.payloadType == comfortNoise:
 	case in.isEvent(p):
-		if len(in.digits) < digitsMost {
-			in.digits = in.events.Receive(in.digits, p.timestamp, p.marker, p.payload)
-		}
+		in.key(p)
 	default:
 		in.sound(now, p)
 	}
@@ -146,7 +157,9 @@ func (w *watchdog) expect(now time.Duration, packets bool) {
 	w.watches, w.told, w.last = packets, false, now
 }
 
-func (w *watchdog) alive(now time.Duration) { w.last, w.told, w.heard = now, false, true }
+func (w *watchdog) alive(now time.Duration) {
+	w.last, w.told, w.heard = max(w.last, now), false, true
+}
 
 // dies says, once, that the time is up.
 func (w *watchdog) dies(now time.Duration) bool {

@@ -84,7 +84,8 @@ func New(config Config) (*Engine, error) {
 }
 
 // Open reserves a port of this host, an IPv4 or IPv6 address of the machine.
-// Whatever arrives there before Start is thrown away.
+// Whatever arrives there before Start is thrown away, but for keys: the peer may press
+// one before its answer has found its way here.
 func (e *Engine) Open(host netip.Addr) (*Session, error) {
 	if !host.IsValid() {
 		return nil, errors.New("media: the host to listen on is not set")

@@ -28,6 +28,7 @@ type Session struct {
 	// pacer seldom meet.
 	inMu    sync.Mutex
 	in      *inbound // nil until Start
+	early   held     // what may be keys, until then
 	reports *reports
 	outMu   sync.Mutex
 	out     *outbound
@@ -73,6 +74,7 @@ func (s *Session) Start(params Params, calls Callbacks) error {
 	s.calls = calls.orNothing()
 	s.frame, s.digits = make([]int16, rate.FrameSamples()), make([]byte, 0, digitsMost)
 	s.inMu.Lock()
+	in.recall(now, &s.early)
 	s.in, s.reports = in, newReports(now)
 	s.inMu.Unlock()
 	s.outMu.Lock()
@@ -234,8 +236,8 @@ func reportTarget(p *Params, rtp netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(rtp.Addr(), rtp.Port()+1)
 }
 
-// listen starts the readers. They run from the beginning, so that what comes before
-// Start does not wait in the socket to be heard after it.
+// listen starts the readers. They run from the beginning, so that sound that comes
+// before Start does not wait in the socket to be heard after it.
 func (s *Session) listen() {
 	s.readers.Go(func() { s.read(s.pair.rtp, s.receive) })
 	s.readers.Go(func() { s.read(s.pair.rtcp, s.receiveReport) })
@@ -270,9 +272,11 @@ func (s *Session) receive(now time.Duration, source netip.AddrPort, datagram []b
 	}
 	s.inMu.Lock()
 	defer s.inMu.Unlock()
-	if s.in != nil {
-		s.in.receive(now, source, datagram)
+	if s.in == nil {
+		s.early.keep(now, source, datagram)
+		return
 	}
+	s.in.receive(now, source, datagram)
 }
 
 func (s *Session) receiveReport(now time.Duration, source netip.AddrPort, datagram []byte) {

@@ -76,6 +76,7 @@ func assistant(change func(*parley.Assistant)) converse.Config {
 	p := sandbox.New(sandbox.Options{})
 	return converse.Config{
 		Assistant: a, Call: converse.Facts{CallID: "1", CustomerPhone: "+12025550100", AssistantPhone: "+12025550180", Direction: a.Type},
+		OptOutDigit:  '9',
 		Transcribers: []converse.Provider[converse.Transcriber]{{Name: "sandbox", Use: p.Transcriber()}},
 		Models:       []converse.Provider[converse.Model]{{Name: "sandbox", Key: "instant", Use: p.Model()}},
 		Speakers:     []converse.Provider[converse.Speaker]{{Name: "sandbox", Key: "alto", Use: p.Speaker()}},
@@ -189,6 +190,9 @@ var answered = []call{
 		ended(t, r, converse.ByAssistant, converse.EndGoodbye, converse.AnsweredByHuman)
 		require.Equal(t, "4711#", r.Digits)
 		require.Contains(t, r.Transcript, "Customer: [pressed 4711]")
+	}},
+	{callee: "16", change: func(c *simulator.Callee) { c.Script = []simulator.Step{{Press: "9", AtOnce: true}} }, check: func(t require.TestingT, r converse.Result, _ simulator.Outcome) {
+		require.Equal(t, converse.EndOptOut, r.EndReason, "a key that is pressed at once is understood")
 	}},
 	{callee: "17", change: func(c *simulator.Callee) { c.Rings = time.Second }, check: func(t require.TestingT, r converse.Result, _ simulator.Outcome) {
 		ended(t, r, converse.ByAssistant, converse.EndGoodbye, converse.AnsweredByHuman)

@@ -32,6 +32,8 @@ type person struct {
 	going  bool   // hangs up after them
 	heard  string // keys of the assistant, all
 	leave  func() // nil until the call is connected
+	waits  bool   // to be put through to somebody else
+	away   string // the number of those they were put through to
 	frame  []int16
 }
 
@@ -90,7 +92,32 @@ func (p *person) key(digit byte) {
 func (p *person) outcome() Outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return Outcome{Heard: p.ear.everything(), Keys: p.heard, Steps: p.at}
+	return Outcome{Heard: p.ear.everything(), Keys: p.heard, Steps: p.at, PutThrough: p.away}
+}
+
+// wait has the person wait to be put through, or not any more; false when that is so.
+func (p *person) wait(waits bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changes := p.waits != waits
+	p.waits = waits
+	return changes
+}
+
+// gone notes that the person talks to somebody else now.
+func (p *person) gone(number string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.away = number
+}
+
+// hangUp ends the call at once.
+func (p *person) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leave != nil {
+		p.leave()
+	}
 }
 
 // next is what the person lets hear in this frame.
@@ -101,7 +128,7 @@ func (p *person) next(heard []int16) []int16 {
 	if p.busy && len(p.speech) == 0 && p.rest <= 0 {
 		p.finished()
 	}
-	if !p.busy && p.leave != nil && p.at < len(p.script) {
+	if !p.busy && !p.waits && p.leave != nil && p.at < len(p.script) {
 		p.consider()
 	}
 	n := copy(p.frame, p.speech)

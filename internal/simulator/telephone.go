@@ -15,11 +15,13 @@ import (
 
 // Outcome is an answered call as the simulated person lived through it.
 type Outcome struct {
-	Heard    string // all that the assistant said
-	Keys     string // and pressed
-	Steps    int    // how many of the script were done
-	HungUp   bool   // the person ended the call
-	Duration time.Duration
+	Heard  string // all that the assistant said
+	Keys   string // and pressed
+	Steps  int    // how many of the script were done
+	HungUp bool   // the person ended the call
+	// PutThrough is the number that the person was transferred to, if they were.
+	PutThrough string
+	Duration   time.Duration
 }
 
 // telephone is a person's end of a call: its media, its ears, and the network there.
@@ -80,8 +82,9 @@ func (t *telephone) offer() sip.Media {
 	return sip.Media{Address: at.Addr(), Port: at.Port(), Codecs: []sip.Codec{sip.PCMU(), sip.TelephoneEvent()}}
 }
 
-func (t *telephone) hooks() sip.Hooks {
+func (t *telephone) hooks(ctx context.Context) sip.Hooks {
 	return sip.Hooks{
+		Refer: func(r *sip.Referral) { t.refer(context.WithoutCancel(ctx), r) },
 		Digit: func(digit byte, _ time.Duration) { t.person.key(digit) },
 		Ended: func(end sip.End) { t.over <- end },
 	}
@@ -141,7 +144,7 @@ func (c *Carrier) answer(ctx context.Context, in *sip.Incoming, who Callee) {
 		_ = in.Refuse(488, 0)
 		return
 	}
-	call, err := in.Answer(t.offer(), t.hooks())
+	call, err := in.Answer(t.offer(), t.hooks(ctx))
 	if err != nil {
 		return
 	}
@@ -168,7 +171,7 @@ func (c *Carrier) Call(ctx context.Context, peer Peer, from, to string, who Call
 	}
 	trunk := c.trunk(peer.Address.String())
 	trunk.Username, trunk.Password = peer.Username, peer.Password
-	call, err := c.agent.Dial(ctx, trunk, sip.Outgoing{To: to, From: from, Media: t.offer(), Hooks: t.hooks()})
+	call, err := c.agent.Dial(ctx, trunk, sip.Outgoing{To: to, From: from, Media: t.offer(), Hooks: t.hooks(ctx)})
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -30,6 +30,7 @@ type Agent struct {
 	trunks    *trunkSet
 	limiter   *limiter
 	peers     *peers
+	arrivals  *arrivals
 	counters  counters
 
 	ctx    context.Context //nolint:containedctx // the agent's own life, ended by Close
@@ -65,7 +66,7 @@ func New(s Settings) (*Agent, error) {
 		return nil, err
 	}
 	tameSipgo()
-	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1),
+	a := &Agent{settings: s, log: s.Log, challenge: newChallenger(s), trunks: newTrunkSet(), limiter: newLimiter(s.Now), peers: newPeers(64 * s.T1), arrivals: newArrivals(),
 		calls: map[dialogKey]*Call{}, ended: map[dialogKey]time.Time{}, watches: map[parley.ID]*watch{}, learned: map[netip.Addr]netip.AddrPort{}}
 	_, _ = rand.Read(a.seal[:])
 	a.guard = newGuard(s, func(from netip.Addr) bool { return a.trunks.trusted(from) || a.peers.knows(from) }, &a.counters)
@@ -75,6 +76,7 @@ func New(s Settings) (*Agent, error) {
 	a.transport = gosip.NewTransportLayer(s.Resolver, gosip.NewParser(), s.TLS,
 		gosip.WithTransportLayerLogger(silent), gosip.WithTransportLayerReadFilter(a.guard.filter))
 	a.transport.OnMessage(a.tag) // before the transactions see it
+	a.transport.OnMessage(a.arrivals.note)
 	a.txl = gosip.NewTransactionLayer(a.transport, gosip.WithTransactionLayerLogger(silent),
 		gosip.WithTransactionLayerUnhandledResponseHandler(a.strayResponse), gosip.WithTransactionLayerTerminateOnConnClose())
 	a.txl.OnRequest(a.serve)

@@ -19,6 +19,7 @@ type Hooks struct {
 	Media    func(Session)                          // the peer or we changed the media
 	Digit    func(digit byte, length time.Duration) // DTMF by SIP INFO
 	Transfer func(status int)                       // progress of a transfer, as NOTIFY told
+	Refer    func(*Referral)                        // the peer wants its partner here transferred, and may wait for it; nil: refused
 	Ended    func(End)                              // once, whatever happened
 }
 
@@ -64,6 +65,7 @@ type Call struct {
 	part     func()           // ends the acquaintance with the peer's address
 	abort    func(status int) // gives up a call that is not answered yet
 	cseq     atomic.Uint32
+	taken    chan struct{} // closed when the answer of a call we place has been
 	done     chan struct{}
 	offers   chan struct{} // holds a token while an offer of ours is under way
 
@@ -90,7 +92,7 @@ type Call struct {
 
 func (a *Agent) newCall(trunk parley.Trunk, outbound bool, hooks Hooks, release func()) *Call {
 	return &Call{agent: a, trunk: trunk, outbound: outbound, hooks: hooks, release: release,
-		part: func() {}, done: make(chan struct{}), offers: make(chan struct{}, 1),
+		part: func() {}, taken: make(chan struct{}), done: make(chan struct{}), offers: make(chan struct{}, 1),
 		forks: map[string]*gosip.Request{}, branches: map[string]*earlyDialog{}, acks: map[uint32]chan []byte{},
 		sent: map[uint32]*gosip.Request{}, owed: map[uint32]int{}}
 }

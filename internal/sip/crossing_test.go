@@ -245,3 +245,62 @@ func TestPromiseT2(t *testing.T) {
 	}
 	t.Logf("%d calls in %v: %d answers came, %d ACKs were sent", n, time.Since(began), answers, sent)
 }
+
+// What a carrier said before its answer is told before it, in its order, also when all
+// of it arrives at once.
+func TestProgressIsToldBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := start(t, quick())
+	for range 100 {
+		carrier := newPeer(t)
+		var told []int
+		dialled := make(chan error, 1)
+		go func() {
+			_, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", From: "+12025550100", Media: media(4000),
+				Hooks: Hooks{Progress: func(p Progress) { told = append(told, p.Status) }}})
+			dialled <- err
+		}()
+		invite := carrier.request("INVITE")
+		for _, status := range []int{100, 180, 183} {
+			carrier.answer(invite, status, nil)
+		}
+		answer, _, err := Answer(bodyOf(invite), media(5000))
+		require.NoError(t, err)
+		carrier.answer(invite, 200, answer)
+		require.NoError(t, <-dialled)
+		require.Equal(t, []int{180, 183}, told)
+	}
+}
+
+// What a callee sends after its answer counts, also when it comes before it.
+func TestRequestsThatOvertakeTheAnswer(t *testing.T) {
+	t.Parallel()
+	a := start(t, quick())
+	for i := range 4 {
+		rings, bye := i < 2, i%2 == 0
+		carrier := newPeer(t)
+		digits, calls := make(chan byte, 1), make(chan *Call, 1)
+		go func() {
+			if c, err := a.Dial(within(t), carrier.trunk(), Outgoing{To: "+12025550123", Media: media(5000),
+				Hooks: Hooks{Digit: func(digit byte, _ time.Duration) { digits <- digit }}}); err == nil {
+				calls <- c
+			}
+		}()
+		invite := carrier.request("INVITE")
+		if rings {
+			carrier.answer(invite, 180, nil)
+		}
+		if bye {
+			carrier.follows(invite, "BYE", 10, "")
+		} else {
+			carrier.follows(invite, "INFO", 10, "Signal=9\r\n", "Content-Type: application/dtmf-relay")
+		}
+		carrier.answer(invite, 200, Offer(media(4000)))
+		call := get(t, calls)
+		if bye {
+			require.Equal(t, End{By: EndedByPeer, Reason: "bye"}, ended(t, call))
+		} else {
+			require.Equal(t, byte('9'), get(t, digits))
+		}
+	}
+}

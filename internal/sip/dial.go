@@ -216,6 +216,7 @@ func (c *Call) answered(ctx context.Context, invite *gosip.Request, res *gosip.R
 	c.local = c.local.settle(session)
 	c.updates = listed(res, "UPDATE", "Allow")
 	c.mu.Unlock()
+	close(c.taken)
 	c.acknowledge(invite)
 	if err != nil {
 		c.leave()

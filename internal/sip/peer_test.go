@@ -180,13 +180,17 @@ func (p *peer) answer(request string, status int, body []byte, more ...string) {
 
 // notify tells the news of a transfer in the dialog of an INVITE that was answered.
 func (p *peer) notify(invite string, cseq int, fragment string) {
+	p.follows(invite, "NOTIFY", cseq, fragment, "Event: refer", "Subscription-State: active", "Content-Type: message/sipfrag")
+}
+
+// follows sends a request in the dialog of an INVITE that was answered.
+func (p *peer) follows(invite, method string, cseq int, body string, more ...string) {
 	contact := regexp.MustCompile(`<sip:([^@]+@([^>;]+))`).FindStringSubmatch(header(invite, "Contact"))
 	require.NotNil(p.t, contact)
-	lines := []string{"NOTIFY sip:" + contact[1] + " SIP/2.0", p.via(), "From: " + header(invite, "To") + ";tag=" + p.tag,
-		"To: " + header(invite, "From"), "Call-ID: " + header(invite, "Call-ID"), fmt.Sprintf("CSeq: %d NOTIFY", cseq),
-		"Event: refer", "Subscription-State: active", "Max-Forwards: 70", "Content-Type: message/sipfrag",
-		"Content-Length: " + strconv.Itoa(len(fragment))}
-	p.sendTo(netip.MustParseAddrPort(contact[2]), strings.Join(lines, "\r\n")+"\r\n\r\n"+fragment)
+	lines := append([]string{method + " sip:" + contact[1] + " SIP/2.0", p.via(), "From: " + header(invite, "To") + ";tag=" + p.tag,
+		"To: " + header(invite, "From"), "Call-ID: " + header(invite, "Call-ID"), fmt.Sprintf("CSeq: %d %s", cseq, method),
+		"Max-Forwards: 70", "Content-Length: " + strconv.Itoa(len(body))}, more...)
+	p.sendTo(netip.MustParseAddrPort(contact[2]), strings.Join(lines, "\r\n")+"\r\n\r\n"+body)
 }
 
 func (p *peer) via() string {

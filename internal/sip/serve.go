@@ -3,6 +3,7 @@ package sip
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	gosip "github.com/emiago/sipgo/sip"
 
@@ -48,14 +49,11 @@ func (a *Agent) tag(msg gosip.Message) {
 }
 
 func (a *Agent) openingTag(req *gosip.Request) string {
-	branch, id := "", ""
-	if via := req.Via(); via != nil {
-		branch, _ = via.Params.Get("branch")
-	}
+	id := ""
 	if h := req.CallID(); h != nil {
 		id = h.Value()
 	}
-	return a.sealCallID(branch + " " + id)
+	return a.sealCallID(branchOf(req) + " " + id)
 }
 
 // opens says that a request's To tag is the one we just gave it.
@@ -128,6 +126,9 @@ func (a *Agent) inDialog(req *gosip.Request, tx *gosip.ServerTx) {
 		}
 		return
 	}
+	if c.overtakes(req) {
+		c.awaitAnswer()
+	}
 	switch c.accepts(req) {
 	case 481:
 		a.respond(tx, req, 481, nil)
@@ -148,6 +149,28 @@ func (a *Agent) knowsCall(callID string) bool {
 		}
 	}
 	return false
+}
+
+// overtakes says that a request follows an answer which has not been taken yet: of a
+// branch that never rang, or a BYE, which a callee sends in no other dialog (RFC 3261
+// section 15). The network may turn the two around, and so may sipgo, which takes every
+// message up on a goroutine of its own.
+func (c *Call) overtakes(req *gosip.Request) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outbound && c.state == early && (req.Method == gosip.BYE || c.branches[tagOf(req.From().Params)] == nil)
+}
+
+// awaitAnswer gives the answer the time in which it would be repeated.
+func (c *Call) awaitAnswer() {
+	limit := time.NewTimer(c.agent.settings.T1)
+	defer limit.Stop()
+	select {
+	case <-c.taken:
+	case <-c.done:
+	case <-c.agent.ctx.Done():
+	case <-limit.C:
+	}
 }
 
 // accepts checks the peer's tag and number, and notes the number of a good request.
@@ -184,8 +207,8 @@ func (c *Call) take(req *gosip.Request, tx *gosip.ServerTx) {
 		c.onPrack(req, tx)
 	case gosip.OPTIONS:
 		a.respond(tx, req, 200, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
-	case gosip.REFER: // we are not moved by the peer
-		a.respond(tx, req, 603, nil)
+	case gosip.REFER:
+		c.onRefer(req, tx)
 	default:
 		a.respond(tx, req, 405, func(res *gosip.Response) { res.AppendHeader(gosip.NewHeader("Allow", allow)) })
 	}

@@ -107,6 +107,8 @@ var errRang = errors.New("sip: nobody answered in time")
 // the CANCEL is returned beside the reason, for the caller to acknowledge and end.
 // heard says whether the peer had answered anything.
 func (i *invitation) send(ctx context.Context) (res *gosip.Response, heard bool, err error) {
+	arrived, forget := i.agent.arrivals.expect(i.req)
+	defer forget()
 	tx, err := i.agent.request(ctx, i.req)
 	if err != nil {
 		return nil, false, err
@@ -133,17 +135,18 @@ func (i *invitation) send(ctx context.Context) (res *gosip.Response, heard bool,
 	for {
 		select {
 		case res := <-tx.Responses():
-			if res.IsProvisional() {
-				if !heard && reason != nil {
-					i.cancel()
+			if i.provisional != nil && reason == nil {
+				for _, said := range arrived() { // whatever this one has overtaken
+					i.provisional(said)
 				}
-				heard = true
-				if i.provisional != nil && reason == nil {
-					i.provisional(res)
-				}
-				continue
 			}
-			return res, true, reason
+			if !res.IsProvisional() {
+				return res, true, reason
+			}
+			if !heard && reason != nil {
+				i.cancel()
+			}
+			heard = true
 		case <-tx.Done():
 			if reason != nil {
 				return nil, heard, reason

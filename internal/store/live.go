@@ -19,10 +19,16 @@ func (s session) clock() string {
 	return "CAST(unixepoch('subsec') * 1000000 AS INTEGER)"
 }
 
-// Join announces a node.
-func (s *System) Join(ctx context.Context, node string) error {
-	_, err := s.exec(ctx, "INSERT INTO nodes (id, started_at, beat_at) VALUES (?, "+s.clock()+", "+s.clock()+") ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at", node)
+// Join announces a node that takes so many calls at once, or says so anew.
+func (s *System) Join(ctx context.Context, node string, calls int) error {
+	_, err := s.exec(ctx, "INSERT INTO nodes (id, started_at, beat_at, max_calls) VALUES (?, "+s.clock()+", "+s.clock()+", ?) ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, max_calls = excluded.max_calls", node, calls)
 	return err
+}
+
+// Room is how many calls all nodes take at once.
+func (s *System) Room(ctx context.Context) (int, error) {
+	n, err := s.number(ctx, "SELECT COALESCE(SUM(max_calls), 0) FROM nodes")
+	return int(n), err
 }
 
 // Beat keeps a node alive. False: it was declared dead, and holds nothing any more.
@@ -192,7 +198,7 @@ func (s *System) EndCall(ctx context.Context, node string, c *parley.Call) error
 	args := append([]any{c.Status, documents[0], documents[4], c.Transcript, documents[1], c.AnsweredBy, c.EndedBy, c.EndReason, c.Failure, c.CarrierCost, c.TotalCost, documents[2], c.Recording, documents[3],
 		c.OptedOut, c.Duration, c.UpdatedAt.UnixMicro(), microsOf(c.AnsweredAt), microsOf(c.EndedAt), c.ID, node}, statuses...)
 	result, err := s.exec(ctx, `UPDATE calls SET status = ?, variables = ?, input_variables = ?, transcript = ?, turns = ?, answered_by = ?, ended_by = ?, end_reason = ?, failure = ?,
-		carrier_cost = ?, total_cost = ?, costs = ?, recording = ?, quality = ?, opted_out = ?, duration = ?, updated_at = ?, answered_at = ?, ended_at = ?, node = NULL
+		carrier_cost = ?, total_cost = ?, costs = ?, recording = ?, quality = ?, opted_out = ?, duration = ?, updated_at = ?, answered_at = ?, ended_at = ?, ended_on = node, node = NULL
 		WHERE id = ? AND COALESCE(node, '') = ? AND status IN (`+before+")", args...)
 	if err := changed(result, err); err != nil {
 		return err
@@ -360,7 +366,7 @@ func (s *System) Release(ctx context.Context, id parley.ID) error {
 	return err
 }
 
-// UnfinishedCalls counts the calls that have ended and are not completed.
-func (s *System) UnfinishedCalls(ctx context.Context) (int64, error) {
-	return s.number(ctx, "SELECT COUNT(*) FROM calls WHERE status IN ('ended', 'ended_by_customer', 'ended_by_assistant')")
+// UnfinishedCalls counts the calls that a node has ended and that are not completed.
+func (s *System) UnfinishedCalls(ctx context.Context, node string) (int64, error) {
+	return s.number(ctx, "SELECT COUNT(*) FROM calls WHERE status IN ('ended', 'ended_by_customer', 'ended_by_assistant') AND ended_on = ?", node)
 }

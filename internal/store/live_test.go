@@ -90,7 +90,7 @@ func TestPromiseQ3StaleCompletionsAreRejected(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
 		d := newDesk(t, db, "a@example.com")
-		require.NoError(t, db.System().Join(ctx, "zombie"))
+		require.NoError(t, db.System().Join(ctx, "zombie", 1))
 		var held []*parley.Call
 		for range 100 {
 			held = append(held, d.call("zombie"))
@@ -126,8 +126,8 @@ func TestBury(t *testing.T) {
 		ctx := t.Context()
 		d := newDesk(t, db, "a@example.com")
 		system := db.System()
-		require.NoError(t, system.Join(ctx, "alive"))
-		require.NoError(t, system.Join(ctx, "dead"))
+		require.NoError(t, system.Join(ctx, "alive", 1))
+		require.NoError(t, system.Join(ctx, "dead", 1))
 		mine, theirs, gone := d.call("alive"), d.call("dead"), d.call("left without a word")
 		_, err := db.SQL().Exec("UPDATE nodes SET beat_at = beat_at - 60000000 WHERE id = 'dead'")
 		require.NoError(t, err)
@@ -154,7 +154,7 @@ func TestBury(t *testing.T) {
 		require.NoError(t, system.EndCall(ctx, "alive", failed(held)), "it still is the live node's")
 
 		// One that cannot be concluded leaves everything as it was.
-		require.NoError(t, system.Join(ctx, "stubborn"))
+		require.NoError(t, system.Join(ctx, "stubborn", 1))
 		kept := d.call("stubborn")
 		broken := errors.New("broken")
 		require.ErrorIs(t, system.Bury(ctx, "stubborn", -time.Second, func(s *store.System, c *parley.Call) error {
@@ -176,7 +176,7 @@ func failed(c *parley.Call) *parley.Call {
 func TestBuryingIsDoneOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		d := newDesk(t, db, "a@example.com")
-		require.NoError(t, db.System().Join(t.Context(), "dead"))
+		require.NoError(t, db.System().Join(t.Context(), "dead", 1))
 		for range 10 {
 			d.call("dead")
 		}
@@ -228,6 +228,49 @@ func TestLoadAndUsage(t *testing.T) {
 		up, _, err = db.System().TrunkLoad(ctx, trunk)
 		require.NoError(t, err)
 		require.Equal(t, 1, up)
+	})
+}
+
+// A call that has ended is unfinished for the node that ended it until it is completed.
+func TestUnfinishedCalls(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d := newDesk(t, db, "a@example.com")
+		unfinished := func(node string) int64 {
+			n, err := db.System().UnfinishedCalls(t.Context(), node)
+			require.NoError(t, err)
+			return n
+		}
+		c := d.call("mine", func(c *parley.Call) { c.Status = parley.CallInProgress })
+		d.call("mine")
+		require.Zero(t, unfinished("mine"), "it is live")
+		c.Status = parley.CallEnded
+		require.NoError(t, db.System().EndCall(t.Context(), "mine", c))
+		require.EqualValues(t, 1, unfinished("mine"))
+		require.Zero(t, unfinished("another"))
+		_, err := db.System().CompleteCall(t.Context(), c)
+		require.NoError(t, err)
+		require.Zero(t, unfinished("mine"))
+	})
+}
+
+// The room of an installation is that of its nodes.
+func TestRoom(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		ctx, system := t.Context(), db.System()
+		holds := func(want int) {
+			t.Helper()
+			room, err := system.Room(ctx)
+			require.NoError(t, err)
+			require.Equal(t, want, room)
+		}
+		holds(0)
+		require.NoError(t, system.Join(ctx, "a", 3))
+		require.NoError(t, system.Join(ctx, "b", 5))
+		holds(8)
+		require.NoError(t, system.Join(ctx, "b", 0))
+		holds(3)
+		require.NoError(t, system.Leave(ctx, "a"))
+		holds(0)
 	})
 }
 

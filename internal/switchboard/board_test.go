@@ -175,16 +175,8 @@ func optingOut(ctx context.Context, in *sip.Incoming) {
 	if err != nil {
 		return
 	}
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
-	for { // until it is understood: the first may come before the conversation
-		select {
-		case <-again.C:
-			_ = call.SendDigit(ctx, '9', 100*time.Millisecond)
-		case <-call.Done():
-			return
-		}
-	}
+	_ = call.SendDigit(ctx, '9', 100*time.Millisecond)
+	<-call.Done()
 }
 
 // listed says whether a number must not be called any more.

@@ -2,6 +2,7 @@ package switchboard
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"parley"
@@ -40,8 +41,9 @@ func (b *Board) Incoming(ctx context.Context, in *sip.Incoming) {
 func (b *Board) accept(ctx context.Context, in *sip.Incoming) (*parley.Call, *parley.Assistant, int) {
 	var a *parley.Assistant
 	var number *parley.PhoneNumber
+	var trunk parley.Trunk
 	err := error(parley.ErrNotFound("Phone number"))
-	for _, trunk := range in.Trunks { // several accounts of one carrier share its address
+	for _, trunk = range in.Trunks { // several accounts of one carrier share its address
 		a, number, err = b.DB.System().InboundAssistant(ctx, trunk.UserID, in.To)
 		if err == nil {
 			break
@@ -60,17 +62,29 @@ func (b *Board) accept(ctx context.Context, in *sip.Incoming) (*parley.Call, *pa
 	}
 	c := &parley.Call{
 		AssistantID: a.ID, AssistantName: a.Name, Type: parley.Inbound, Status: parley.CallRinging,
-		AssistantNumber: number.Number, CustomerNumber: caller(in.From), Variables: parley.Object{}, Carrier: parley.CarrierTrunk, TrunkID: number.TrunkID,
+		AssistantNumber: number.Number, CustomerNumber: caller(in.From), Variables: parley.Object{},
 	}
-	if number.TrunkID == nil {
-		c.Carrier = parley.CarrierSimulated
-	}
+	c.Carrier, c.TrunkID = b.broughtBy(in, trunk.ID, number)
 	err = b.DB.Tenant(a.UserID).Tx(ctx, func(t *store.Tenant) error { return t.CreateCall(ctx, c, b.queue.Node()) })
 	if err != nil {
 		b.Log.Error("an incoming call could not be written", "error", err)
 		return nil, nil, 500
 	}
 	return c, a, 0
+}
+
+// broughtBy is who carries a call that came in by a trunk. Of the user's own trunks that
+// share its address it is the number's, if that is one of them.
+func (b *Board) broughtBy(in *sip.Incoming, trunk parley.ID, number *parley.PhoneNumber) (parley.Carrier, *parley.ID) {
+	for _, carrier := range []parley.Carrier{parley.CarrierDefault, parley.CarrierSimulated} {
+		if t, ok := b.Carrier(carrier); ok && t.ID == trunk {
+			return carrier, nil
+		}
+	}
+	if number.TrunkID != nil && slices.ContainsFunc(in.Trunks, func(t parley.Trunk) bool { return t.ID == *number.TrunkID }) {
+		trunk = *number.TrunkID
+	}
+	return parley.CarrierTrunk, &trunk
 }
 
 // caller is the caller's number as far as it is one.

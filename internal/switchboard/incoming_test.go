@@ -208,6 +208,47 @@ func TestTwoAccountsBehindOneAddress(t *testing.T) {
 	})
 }
 
+// A call's record says who brought it: the trunk that it came by, whatever its number is on.
+func TestTheCarrierOfAnInboundCall(t *testing.T) {
+	t.Parallel()
+	p := newPeer(t, nil)
+	operators := parley.Trunk{ID: -1, Address: p.agent.Addr("udp").String(), Transport: "udp", AllowedInbound: []string{"127.0.0.1"}, CallingFormat: "+e164", MaxChannels: 10, CallsPerSecond: 100}
+	simulated := operators
+	simulated.ID = -2
+	o := openOffice(t, storetest.Open(t, storetest.SQLite(t)), func(c *switchboard.Config) {
+		c.Carrier = func(c parley.Carrier) (parley.Trunk, bool) {
+			trunk, ok := map[parley.Carrier]parley.Trunk{parley.CarrierDefault: operators, parley.CarrierSimulated: simulated}[c]
+			return trunk, ok
+		}
+	})
+	first, second := o.trunk(o.user, p, 10), o.trunk(o.user, p, 10)
+	o.inbound(o.user, o.number(o.user, second, "+12025550180"), nil)
+	bare := &parley.PhoneNumber{Number: "+12025550181", CountryCode: "US", Type: parley.NormalNumber}
+	require.NoError(t, o.db.Tenant(o.user.ID).CreatePhoneNumber(t.Context(), bare))
+	o.inbound(o.user, bare.ID, nil)
+	for _, c := range []struct {
+		what    string
+		by      []parley.Trunk
+		number  string
+		carrier parley.Carrier
+		trunk   *parley.ID
+	}{
+		{"the operator's trunk", []parley.Trunk{operators}, "+12025550181", parley.CarrierDefault, nil},
+		{"the simulated carrier", []parley.Trunk{simulated}, "+12025550181", parley.CarrierSimulated, nil},
+		{"the simulated carrier, to a number of a trunk", []parley.Trunk{simulated}, "+12025550180", parley.CarrierSimulated, nil},
+		{"the number's trunk, of two behind one address", []parley.Trunk{*first, *second}, "+12025550180", parley.CarrierTrunk, &second.ID},
+		{"a trunk, to a number that is on none", []parley.Trunk{*first}, "+12025550181", parley.CarrierTrunk, &first.ID},
+	} {
+		o.board.Telephone.SIP.SetTrunks(c.by)
+		call, err := p.calls(t.Context(), o, c.number)
+		require.NoError(t, err, c.what)
+		require.NoError(t, call.Hangup(t.Context()))
+		got := o.ends(o.newest(o.user).ID)
+		require.Equal(t, c.carrier, got.Carrier, c.what)
+		require.Equal(t, c.trunk, got.TrunkID, c.what)
+	}
+}
+
 // An inbound call that is up when its end is asked for, by whichever process, ends.
 func TestHangingUpAnInboundCall(t *testing.T) {
 	t.Parallel()

@@ -23,6 +23,7 @@ type line struct {
 	conversation *converse.Conversation
 	over         chan struct{} // closed when the conversation has hung up
 	hangUp       sync.Once
+	keys         keys
 
 	mu     sync.Mutex
 	call   *sip.Call      // nil before the answer
@@ -72,7 +73,7 @@ func (l *line) start(call *sip.Call) error {
 	}
 	if err = l.session.Start(params, media.Callbacks{
 		Frame: l.conversation.Frame,
-		Digit: l.conversation.Digit,
+		Digit: l.keys.press,
 		Dead:  func() { l.conversation.Stop(converse.EndMediaFailure) },
 	}); err != nil {
 		return err
@@ -82,6 +83,7 @@ func (l *line) start(call *sip.Call) error {
 		l.signals.Answered()
 	}
 	l.conversation.Answered()
+	l.keys.open(l.conversation.Digit)
 	if l.gone {
 		l.conversation.HungUp()
 	}
@@ -119,9 +121,43 @@ func (l *line) hooks() sip.Hooks {
 			}
 		},
 		Media: l.renegotiated,
-		Digit: func(digit byte, _ time.Duration) { l.conversation.Digit(digit) },
+		Digit: func(digit byte, _ time.Duration) { l.keys.press(digit) },
 		Ended: l.ended,
 	}
+}
+
+// keys are those that were pressed. The media and the dialog bring them as soon as they
+// are up themselves: what comes before the conversation knows of the answer waits for
+// that. It has a lock of its own, for the pacer of all calls takes it.
+type keys struct {
+	mu    sync.Mutex
+	early []byte
+	to    func(byte) // nil before the answer
+}
+
+// mostEarly bounds the keys that wait.
+const mostEarly = 32
+
+func (k *keys) press(digit byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.to != nil:
+		k.to(digit)
+	case len(k.early) < mostEarly:
+		k.early = append(k.early, digit)
+	}
+}
+
+// open hands the keys on from now on.
+func (k *keys) open(to func(byte)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.to = to
+	for _, digit := range k.early {
+		to(digit)
+	}
+	k.early = nil
 }
 
 // renegotiated follows a re-INVITE. What the media cannot follow ends the call:

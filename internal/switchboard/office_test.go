@@ -36,6 +36,9 @@ type office struct {
 	trunks    []parley.Trunk // that may call in
 }
 
+// asksForAPerson is the number of somebody who does.
+const asksForAPerson = "+12025550160"
+
 // openOffice opens a node on a database; the change is made to its settings before it starts.
 func openOffice(t *testing.T, db *store.DB, change func(*switchboard.Config), settings ...func(*sip.Settings)) *office {
 	t.Helper()
@@ -59,7 +62,9 @@ func (o *office) hire(user *parley.User, change func(*parley.Assistant)) *parley
 func (o *office) start(change func(*switchboard.Config), settings []func(*sip.Settings)) {
 	t := o.t
 	var err error
-	o.carrier, err = simulator.Start()
+	o.carrier, err = simulator.Start(simulator.Callee{Code: asksForAPerson[len(asksForAPerson)-2:], Script: []simulator.Step{
+		{Say: "Can I speak to a human, please?"}, {Say: "A human, please."}, {Say: "A human, please."}, {HangUp: true},
+	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, o.carrier.Close()) })
 	engine, err := media.New(media.Config{})

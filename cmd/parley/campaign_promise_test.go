@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/sip/siptest"
 	"parley/internal/store/storetest"
 )
 
@@ -92,6 +93,24 @@ func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
 	if len(callsOf(calls)) < count {
 		t.Errorf("%d of %d leads were called; their calls ended so: %v", len(callsOf(calls)), count, endings(t, env))
 	}
+}
+
+// A node that has too few ports for a campaign's calls makes them all, one after another:
+// what we have not costs no lead its attempt.
+func TestPromiseG3WhatWeLackCostsNoAttempt(t *testing.T) {
+	t.Parallel()
+	const count, ports = 7, 8
+	p := startPeer(t, func(string) treatment { return treatment{rings: 300 * time.Millisecond, status: 486} })
+	first := siptest.Ports(t)
+	env := append(p.trunk(), "PARLEY_DATA="+t.TempDir(), fmt.Sprintf("PARLEY_RTP_PORTS=%d-%d", first, first+ports-1))
+	n := serves(t, env)
+	campaign := n.campaign(n.assistant(""), fmt.Sprintf(`,"max_retries":0,"max_calls_in_parallel":%d`, count), leadNumbers(count)...)
+	n.switches(campaign, "start")
+	n.completes(campaign, 5*time.Minute) // the ports of a call rest for half a minute
+	calls, most := p.seen()
+	require.LessOrEqual(t, most, ports/2)
+	require.Len(t, callsOf(calls), count, "%v", endings(t, env))
+	require.Equal(t, map[string]int{"busy": count}, endings(t, env))
 }
 
 // endings counts why calls ended.

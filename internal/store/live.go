@@ -105,6 +105,13 @@ func (s *System) ClaimCall(ctx context.Context, id parley.ID, node string) (bool
 	return n > 0, err
 }
 
+// UnclaimCall makes a call that a node claimed one that was never dialled. Only the node
+// itself can tell that, and only before anything of it was sent.
+func (s *System) UnclaimCall(ctx context.Context, id parley.ID, node string) error {
+	return changed(s.exec(ctx, "UPDATE calls SET node = NULL, dialed_at = NULL, updated_at = ? WHERE id = ? AND node = ? AND status = ?",
+		now().UnixMicro(), id, node, parley.CallInitiated))
+}
+
 // TrunkLoad is how many calls a carrier has up, and how many it began within the last second.
 func (s *System) TrunkLoad(ctx context.Context, trunk parley.ID) (up, begun int, err error) {
 	type load struct{ up, begun int }

@@ -46,6 +46,27 @@ func TestACallIsClaimedOnce(t *testing.T) {
 	})
 }
 
+// A claim is undone only by the node that holds the call, and only before it has rung.
+func TestAClaimIsUndoneByItsNode(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, db *store.DB) {
+		d, s := newDesk(t, db, "a@example.com"), db.System()
+		c := d.call("")
+		claim := func(node string) bool {
+			claimed, err := s.ClaimCall(t.Context(), c.ID, node)
+			require.NoError(t, err)
+			return claimed
+		}
+		require.True(t, claim("mine"))
+		require.ErrorIs(t, s.UnclaimCall(t.Context(), c.ID, "other"), store.ErrFenced)
+		require.NotNil(t, d.get(c.ID).DialedAt)
+		require.NoError(t, s.UnclaimCall(t.Context(), c.ID, "mine"))
+		require.Nil(t, d.get(c.ID).DialedAt)
+		require.True(t, claim("other"))
+		require.NoError(t, s.Advance(t.Context(), "other", []store.Step{status(c.ID, parley.CallRinging)}))
+		require.ErrorIs(t, s.UnclaimCall(t.Context(), c.ID, "other"), store.ErrFenced)
+	})
+}
+
 // Whatever steps are written in whatever order, a row takes those that CanBecome allows
 // and no others, and its timeline tells the same story.
 func TestTransitionsAreGuarded(t *testing.T) {

@@ -184,7 +184,9 @@ func (b *Board) hold(ctx context.Context, id parley.ID) (context.Context, *liveC
 func (b *Board) drop(id parley.ID, l *liveCall) {
 	l.cancel()
 	b.mu.Lock()
-	delete(b.live, id)
+	if b.live[id] == l { // one that was given back may have been claimed anew
+		delete(b.live, id)
+	}
 	b.mu.Unlock()
 	b.rise()
 }
@@ -236,7 +238,7 @@ func (b *Board) Close() {
 func (b *Board) converse(ctx context.Context, c *parley.Call, a *parley.Assistant) (converse.Config, *recording, error) {
 	config, err := b.Equip(ctx, a)
 	if err != nil {
-		return config, nil, err
+		return config, nil, failed(parley.EndInternal, err)
 	}
 	config.Assistant = *a
 	config.Call = parley.CallFacts{

@@ -180,12 +180,11 @@ func (b *Board) unanswered(c *parley.Call, result Result, err error, l *liveCall
 		if failure.Status > 0 {
 			b.scribe.note(c.ID, parley.EventSIP, parley.Object{"status": failure.Status})
 		}
-	default:
+	case err != nil:
 		if own, ok := errors.AsType[*ownError](err); ok {
 			reason = own.reason
-		} else if err != nil {
-			b.Log.Error("a call could not be placed", "call", c.ID, "error", err)
 		}
+		b.Log.Error("a call could not be held", "call", c.ID, "error", err)
 	}
 	c.EndReason = &reason
 	if reason.Fault() == parley.FaultCallee || reason.Fault() == parley.FaultCarrier {

@@ -105,9 +105,8 @@ func (b *Board) answer(ctx, ringing context.Context, l *liveCall, in *sip.Incomi
 	}
 	config, r, err := b.converse(ctx, c, a)
 	if err != nil {
-		b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
 		_ = in.Refuse(500, 0)
-		b.end(ctx, c, r, Result{}, failed(parley.EndInternal, err), l)
+		b.end(ctx, c, r, Result{}, err, l)
 		return
 	}
 	result, err := b.Telephone.Answer(ctx, in, b.signals(c), config)

@@ -186,38 +186,60 @@ func bySystem() *string {
 // place dials, talks, and writes down what became of it.
 func (b *Board) place(ctx context.Context, l *liveCall, c *parley.Call, a *parley.Assistant, trunk parley.Trunk) {
 	attempt := Attempt{Trunk: trunk, To: c.CustomerNumber, From: c.AssistantNumber, Signals: b.signals(c)}
-	for {
-		config, r, err := b.converse(ctx, c, a)
-		if err != nil {
-			b.Log.Error("an assistant could not be equipped", "call", c.ID, "error", err)
-			b.end(ctx, c, r, Result{}, failed(parley.EndInternal, err), l)
-			return
-		}
-		result, err := b.Telephone.Place(ctx, attempt, config)
-		if held(err) && time.Since(c.CreatedAt) < patience && pause(ctx, tryAgain) {
-			continue
-		}
-		b.end(ctx, c, r, result, err, l)
+	var result Result
+	config, r, err := b.converse(ctx, c, a)
+	if err == nil {
+		result, err = b.Telephone.Place(ctx, attempt, config)
+	}
+	if reason, ours := unsent(err); ours {
+		b.giveBack(ctx, c, reason, err)
 		return
+	}
+	b.end(ctx, c, r, result, err, l)
+}
+
+// unsent says that a call came to nothing by ourselves before anything of it was sent, and
+// why: something that it needs could not be had, or our agent held it back, because its
+// trunk has a call too many in this second or at once.
+func unsent(err error) (parley.EndReason, bool) {
+	if own, ok := errors.AsType[*ownError](err); ok {
+		return own.reason, true
+	}
+	failure, ok := errors.AsType[*sip.Failure](err)
+	return parley.EndTrunkFull, ok && failure.Outcome == sip.Limited
+}
+
+// giveBack makes a call that was claimed, and of which nothing was sent, one that was never
+// dialled: nobody's telephone has rung, so no lead has had its attempt. After a while it is
+// claimed anew, by whichever node, and everything is asked again, for its campaign may have
+// been stopped meanwhile. One that has waited too long is over.
+func (b *Board) giveBack(ctx context.Context, c *parley.Call, reason parley.EndReason, why error) {
+	// The longer it has waited, the less often it tries: what is broken costs little.
+	pause(ctx, max(tryAgain, time.Since(c.CreatedAt)/8))
+	ctx = context.WithoutCancel(ctx)
+	err := b.persist(ctx, func(s *store.System) error {
+		if err := s.UnclaimCall(ctx, c.ID, b.queue.Node()); err != nil {
+			return err
+		}
+		c.DialedAt = nil
+		if time.Since(c.CreatedAt) < patience || b.Draining() {
+			return b.queue.Dial(ctx, s, c.ID)
+		}
+		b.Log.Error("a call could not be placed", "call", c.ID, "error", why)
+		return b.refuse(ctx, s, c, reason)
+	})
+	if err != nil {
+		b.Log.Error("a call that was not sent could not be given back", "call", c.ID, "error", err)
 	}
 }
 
-// held says that our own agent held a call back, because its trunk has a call too many
-// in this second or at once: nothing has been sent, so it may be tried again.
-func held(err error) bool {
-	failure, ok := errors.AsType[*sip.Failure](err)
-	return ok && failure.Outcome == sip.Limited
-}
-
-// pause waits; false when the call is to end.
-func pause(ctx context.Context, d time.Duration) bool {
+// pause waits, but not for a call that is to end.
+func pause(ctx context.Context, d time.Duration) {
 	wait := time.NewTimer(d)
 	defer wait.Stop()
 	select {
 	case <-wait.C:
-		return true
 	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -233,7 +255,8 @@ func (b *Board) signals(c *parley.Call) Signals {
 	}
 }
 
-// failed is the error of a call that came to nothing on our side.
+// failed is the error of a call that came to nothing on our side, before anything of it
+// was sent.
 func failed(reason parley.EndReason, err error) error { return &ownError{reason, err} }
 
 type ownError struct {

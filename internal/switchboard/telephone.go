@@ -104,18 +104,19 @@ func (t *Telephone) Answer(ctx context.Context, in *sip.Incoming, signals Signal
 	return l.hold(ctx, call, err, result)
 }
 
-// open reserves the media of a call and makes its conversation.
+// open reserves the media of a call and makes its conversation. Its errors are our own: nothing
+// has been sent.
 func (t *Telephone) open(ctx context.Context, peer string, signals Signals, config converse.Config) (*line, error) {
 	bind, told := t.address(ctx, peer)
 	session, err := t.Media.Open(bind)
 	if err != nil {
-		return nil, err
+		return nil, failed(parley.EndNoCapacity, err)
 	}
 	l := &line{session: session, host: told, signals: signals, over: make(chan struct{})}
 	config.Line, config.Rate = l, lineRate
 	if l.conversation, err = converse.New(config); err != nil {
 		session.Close()
-		return nil, err
+		return nil, failed(parley.EndInternal, err)
 	}
 	return l, nil
 }

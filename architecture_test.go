@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"parley/internal/audio":           {},
 	"parley/internal/converse":        {"parley/internal/audio"},
 	"parley/internal/media":           {"parley/internal/audio"},
+	"parley/internal/promise":         {},
 	"parley/internal/provider":        {"parley/internal/audio", "parley/internal/converse"},
 	"parley/internal/store":           {"parley/internal/audio"},
 	"parley/internal/store/storetest": {"parley/internal/store"},

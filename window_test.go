@@ -2,7 +2,6 @@ package parley_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -10,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 )
-
-func fullPromises() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
 
 // changing are zones whose clocks change, or changed, each in a way of its own: at
 // midnight, by half an hour, to the south, around a month of fasting.
@@ -136,10 +134,7 @@ func (c windowCase) campaign() *parley.Campaign {
 
 func TestPromiseG1NeverOutsideTheWindow(t *testing.T) {
 	t.Parallel()
-	cases, next := 20_000, 100
-	if fullPromises() {
-		cases, next = 1_000_000, 2_000
-	}
+	cases, next := promise.Figure(20_000, 1_000_000), promise.Figure(100, 2_000)
 	r := rand.New(rand.NewPCG(1, uint64(cases)))
 	zones, near := map[string]*time.Location{}, map[string][]time.Time{}
 	for _, name := range slices.Concat(changing, steady, unknown) {
@@ -187,10 +182,7 @@ func checkNext(t *testing.T, c windowCase, w *week, zone *time.Location) {
 
 func TestPromiseG1OnTheDaysThatClocksChange(t *testing.T) {
 	t.Parallel()
-	step := 7 * time.Minute
-	if fullPromises() {
-		step = time.Minute
-	}
+	step := promise.Figure(7*time.Minute, time.Minute)
 	checks := 0
 	for _, name := range changing {
 		zone := oracleZone(name)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley/internal/promise"
 )
 
 // tinyBench is the whole bench in about a second.
@@ -184,7 +186,7 @@ func same(t *testing.T, what string, ours, bare any) {
 
 // With 100,000 assistants and calls, at 50 requests a second.
 func TestPromiseA7QuickOnSmallBoxes(t *testing.T) {
-	if os.Getenv("PARLEY_PROMISES") != "full" {
+	if !promise.Full() {
 		t.Skip("measures for a minute; make promises runs it")
 	}
 	s, err := openSite(t.Context(), benchDatabase{name: "SQLite"}, 100_000, progress{io.Discard, ""})

@@ -22,20 +22,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/sip"
 	"parley/internal/sip/siptest"
 )
-
-// full says whether promises are kept at their full figures.
-func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
-
-// sample is a figure: the promise's own with make promises, a smaller one otherwise.
-func sample(usual, promised int) int {
-	if full() {
-		return promised
-	}
-	return usual
-}
 
 // desk is a running server with the people as its carrier, an assistant that answers
 // deskNumber and one that calls.
@@ -196,7 +186,7 @@ func (p *people) awaits(t *testing.T, n int) {
 // record, and its numbers show in the metrics.
 func TestPromiseG9FirstSoundFollowsTheAnswer(t *testing.T) {
 	t.Parallel()
-	n := sample(20, 1000)
+	n := promise.Figure(20, 1000)
 	p := gather(t, question)
 	d := opens(t, p, []string{"PARLEY_DATA=" + t.TempDir()})
 	pace := time.NewTicker(50 * time.Millisecond)
@@ -219,7 +209,7 @@ func TestPromiseG9FirstSoundFollowsTheAnswer(t *testing.T) {
 }
 
 func sampleDuration(usual, promised time.Duration) time.Duration {
-	if full() {
+	if promise.Full() {
 		return promised
 	}
 	return usual
@@ -235,7 +225,7 @@ func (p *people) sounded() int {
 // TestPromiseT1 has sipp call a whole server.
 func TestPromiseT1EverySetUpHasOneEnd(t *testing.T) {
 	t.Parallel()
-	n := sample(60, 1000)
+	n := promise.Figure(60, 1000)
 	d := opens(t, gather(t), []string{"PARLEY_DATA=" + t.TempDir()})
 	d.sipp(t, n, 50)
 	eventually(t, "every call has its end", slowly, func() bool { return d.tally()[parley.CallCompleted] == n })
@@ -247,7 +237,7 @@ func TestPromiseT1EverySetUpHasOneEnd(t *testing.T) {
 // The rate that a whole server takes calls at, with their rows, conversations and jobs.
 func TestSetUpRateOfAServer(t *testing.T) {
 	t.Parallel()
-	if !full() {
+	if !promise.Full() {
 		t.Skip("runs with PARLEY_PROMISES=full")
 	}
 	d := opens(t, gather(t), []string{"PARLEY_DATA=" + t.TempDir()})
@@ -263,7 +253,7 @@ func (d *desk) sipp(t *testing.T, calls, perSecond int) {
 	require.NoError(t, peer.Wait())
 	times := peer.AnswerTimes()
 	t.Logf("%d calls at %d/s, INVITE to 200: p50 %s, p99 %s", calls, perSecond, percentile(times, 0.5), percentile(times, 0.99))
-	if full() && perSecond <= 50 {
+	if promise.Full() && perSecond <= 50 {
 		require.LessOrEqual(t, percentile(times, 0.99), 100*time.Millisecond)
 	}
 }
@@ -306,7 +296,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 	require.Equal(t, map[int]int{0: 20, 503: 20}, outcomes)
 	require.Equal(t, 20, int(d.metric("parley_calls_active")))
 	t.Logf("slowest 503 after %s", slowest)
-	if full() {
+	if promise.Full() {
 		require.LessOrEqual(t, slowest, 200*time.Millisecond)
 		time.Sleep(5 * time.Second) // of conversation, in which nothing may be lost
 		require.Zero(t, p.counts().Lost)
@@ -447,7 +437,7 @@ func udpSockets(t *testing.T, pid int) (n int) {
 
 func TestPromiseT4NothingLeaks(t *testing.T) {
 	t.Parallel()
-	n := sample(60, 1000)
+	n := promise.Figure(60, 1000)
 	p := gather(t, question)
 	d := opens(t, p, []string{"PARLEY_DATA=" + t.TempDir()})
 	d.crowd(t, 10) // pools and caches fill
@@ -505,7 +495,7 @@ func (d *desk) crowd(t *testing.T, n int) {
 
 func TestPromiseT5DeadMediaEndsTheCall(t *testing.T) {
 	t.Parallel()
-	if !full() {
+	if !promise.Full() {
 		t.Skip("waits for the media's fifteen seconds; make promises runs it")
 	}
 	p := gather(t) // who say nothing, in packets
@@ -578,7 +568,7 @@ func TestPromiseT9JunkBesideACall(t *testing.T) {
 	grown := d.metric("process_resident_memory_bytes") - resident
 	t.Logf("%d datagrams of junk: %.1f MB more, %d packets lost", sent.Load(), grown/1e6, p.counts().Lost)
 	require.Equal(t, 1, p.counts().Talking)
-	if full() {
+	if promise.Full() {
 		require.Zero(t, p.counts().Lost)
 		require.Less(t, grown, 20e6)
 	}
@@ -590,7 +580,7 @@ func TestPromiseT9JunkBesideACall(t *testing.T) {
 // What people are called, say and type, and what lets them in, is in no log and no metric.
 func TestPromiseL2LogsHoldNoPeople(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, env []string) {
-		n := sample(5, 50)
+		n := promise.Figure(5, 50)
 		p := gather(t, "My secret word is Wombatish.")
 		d := opens(t, p, env)
 		var id parley.ID

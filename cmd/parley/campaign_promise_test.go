@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -12,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/sip/siptest"
 	"parley/internal/store/storetest"
 )
-
-func fullPromises() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
 
 // leadNumbers are numbers that only a trunk has.
 func leadNumbers(count int) []string {
@@ -54,10 +52,7 @@ func callsOf(calls []peerCall) map[string]int {
 // that has been answered is the last that is heard of it.
 func TestPromiseG3ParallelismIsNeverExceeded(t *testing.T) {
 	t.Parallel()
-	count, parallel := 200, 10
-	if fullPromises() {
-		count, parallel = 5000, 20
-	}
+	count, parallel := promise.Figure(200, 5000), promise.Figure(10, 20)
 	p := startPeer(t, func(string) treatment {
 		return treatment{rings: 200*time.Millisecond + rand.N(400*time.Millisecond), status: 486}
 	})
@@ -133,10 +128,7 @@ func endings(t *testing.T, env []string) map[string]int {
 // Nodes are killed at random instants: no attempt is dialled twice, and no lead is lost.
 func TestPromiseG4NoAttemptIsDialledTwice(t *testing.T) {
 	t.Parallel()
-	kills, count := 4, 80
-	if fullPromises() {
-		kills, count = 100, 1500
-	}
+	kills, count := promise.Figure(4, 100), promise.Figure(80, 1500)
 	p := startPeer(t, func(string) treatment {
 		return treatment{rings: rand.N(300 * time.Millisecond), status: 486}
 	})
@@ -174,10 +166,7 @@ func TestPromiseG4NoAttemptIsDialledTwice(t *testing.T) {
 // Nobody who answers meets silence, and nobody's telephone stops ringing early.
 func TestPromiseG9CampaignCallsMeetNoSilence(t *testing.T) {
 	t.Parallel()
-	count, parallel := 30, 5
-	if fullPromises() {
-		count, parallel = 1000, 10
-	}
+	count, parallel := promise.Figure(30, 1000), promise.Figure(5, 10)
 	numbers := leadNumbers(count + 1)
 	patient := numbers[count]
 	p := startPeer(t, func(number string) treatment {
@@ -223,10 +212,7 @@ func TestPromiseG9CampaignCallsMeetNoSilence(t *testing.T) {
 // of the account calls them again, whichever node serves it.
 func TestPromiseG5OptOutsInARunningCampaign(t *testing.T) {
 	t.Parallel()
-	count, parallel := 20, 4
-	if fullPromises() {
-		count, parallel = 200, 10
-	}
+	count, parallel := promise.Figure(20, 200), promise.Figure(4, 10)
 	env := []string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_DB=" + storetest.EmptyPostgres(t), "PARLEY_OPT_OUT_KEY=4", "PARLEY_SIP=127.0.0.1:0"}
 	n := serves(t, env)
 	joins(t, env, n.token)

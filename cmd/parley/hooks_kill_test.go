@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"parley"
 	"parley/internal/jobs"
+	"parley/internal/promise"
 	"parley/internal/store"
 )
 
@@ -87,10 +87,7 @@ func TestPromiseW2KillsLoseNothing(t *testing.T) {
 			{"the answer is written down", deliveries("= 'delivered'")},
 		}
 		const perKill = 12
-		kills := len(steps)
-		if os.Getenv("PARLEY_PROMISES") == "full" {
-			kills *= 15
-		}
+		kills := len(steps) * promise.Figure(1, 15)
 		done := map[string]int{} // how often what was delivered had come by then
 		for kill := range kills {
 			step := steps[kill%len(steps)]

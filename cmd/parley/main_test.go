@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/internal/promise"
 	"parley/internal/store/storetest"
 )
 
@@ -382,7 +383,7 @@ func (n *node) post(path, body string) int {
 // A client that dribbles its headers is cut off after ten seconds. The wait is real.
 func TestPromiseA3SlowHeadersAreCut(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("PARLEY_PROMISES") != "full" {
+	if !promise.Full() {
 		t.Skip("waits for ten seconds; make promises runs it")
 	}
 	n := serves(t, []string{"PARLEY_DATA=" + t.TempDir()})

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 	"parley/internal/api"
 	"parley/internal/egress"
 	"parley/internal/jobs"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -225,10 +225,7 @@ func TestPromiseW5OffMeansOff(t *testing.T) {
 			return now.Add(10 * time.Millisecond), try >= 100
 		}
 		tenant := s.owner()
-		races := 50
-		if os.Getenv("PARLEY_PROMISES") == "full" {
-			races = 500
-		}
+		races := promise.Figure(50, 500)
 		off := make([]time.Time, races)
 		paths := make([]string, races)
 		assistants := make([]*parley.Assistant, races)

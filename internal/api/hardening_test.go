@@ -17,17 +17,10 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
-
-// trials is how often a random test tries: the promise's figure with make promises.
-func trials(short, full int) int {
-	if os.Getenv("PARLEY_PROMISES") == "full" {
-		return full
-	}
-	return short
-}
 
 func TestMalformedBodies(t *testing.T) {
 	t.Parallel()
@@ -119,7 +112,7 @@ func TestPromiseA6OddInputNeverBreaks(t *testing.T) {
 				continue
 			}
 			path := strings.ReplaceAll(route.Path, "{id}", "1")
-			for range trials(60, 10_000) {
+			for range promise.Figure(60, 10_000) {
 				body := oddBody(random, route.Body)
 				got := s.call(route.Method, path, body)
 				require.Less(t, got.status, 500, "%s %s %s: %s", route.Method, path, body, got.body)
@@ -255,7 +248,7 @@ func TestPublicURLIsUsedInLinks(t *testing.T) {
 func TestPromiseA4TokensAreSafeAtRest(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := newService(t, db)
-		for range trials(100, 1000) {
+		for range promise.Figure(100, 1000) {
 			s.call("GET", "/user/me", "")
 		}
 		made := s.want(201, "POST", "/user/api-keys", `{"name":"x"}`).object(t)["api_key"].(map[string]any)["token"].(string)

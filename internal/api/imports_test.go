@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -236,7 +237,7 @@ func TestPromiseQ5ImportIsStreamed(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := newService(t, db)
 		path := s.campaign()
-		rows := trials(20_000, 1_000_000)
+		rows := promise.Figure(20_000, 1_000_000)
 		if !db.Postgres() {
 			rows = min(rows, 100_000)
 		}

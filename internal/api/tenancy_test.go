@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/internal/api"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -172,7 +173,7 @@ func TestPromiseA1RandomPairs(t *testing.T) {
 	attacker := victim.as("attacker@example.com")
 	random := rand.New(rand.NewPCG(1, 2))
 	routes := api.Routes()
-	for range trials(1000, 10_000) {
+	for range promise.Figure(1000, 10_000) {
 		route := routes[random.IntN(len(routes))]
 		id := random.IntN(4) + 1
 		body := fmt.Sprintf(`{"assistant_id":%d,"webhook_url":"https://evil.example","assistant_name":"owned","tool_ids":[%d],"voice_id":%d,"timeout":3,"max_channels":2,"country_code":"CA","campaign_id":%d,"action":"start","name":"owned","phone_number":"+1202555010%d","allow_duplicate":true,"phone_number_ids":[%d]}`, id, id, random.IntN(8), id, id, id)

@@ -3,7 +3,6 @@ package converse_test
 import (
 	"context"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"parley"
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/promise"
 	"parley/internal/provider/sandbox"
 )
 
@@ -120,7 +120,7 @@ func (p pickUp) verdict(t *testing.T, s *sandbox.Provider) (by converse.Answerer
 func TestPeopleInNoiseAreNoMachines(t *testing.T) {
 	t.Parallel()
 	s := sandbox.New(sandbox.Options{})
-	all := os.Getenv("PARLEY_PROMISES") == "full"
+	all := promise.Full()
 	for _, snr := range []float64{20, 15, 10, 5} {
 		for _, place := range audio.AmbientSounds()[1:] {
 			every := 1

@@ -2,7 +2,6 @@ package dialer_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 	"parley"
 	"parley/internal/dialer"
 )
-
-func fullPromises() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
 
 // noon is a Monday.
 var noon = time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/internal/dialer"
+	"parley/internal/promise"
 )
 
 // The explorer walks every state that a small campaign can get into: two leads, one
@@ -301,7 +302,7 @@ func (s state) finishes(known map[state]bool) error {
 func TestEveryStateOfASmallCampaign(t *testing.T) {
 	t.Parallel()
 	hours, edits := int16(24), int8(1) // into the next morning
-	if fullPromises() {
+	if promise.Full() {
 		edits = 2
 	}
 	fresh := leadState{status: parley.LeadCreated, contact: parley.LeadCreated, due: notDue, lastEnd: notDue}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -18,10 +19,7 @@ import (
 // was written down.
 func TestPromiseG5AnOptOutIsFinalAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		people := 20
-		if fullPromises() {
-			people = 200
-		}
+		people := promise.Figure(20, 200)
 		s := newSite(t, db)
 		var campaigns []*parley.Campaign
 		for range 3 {

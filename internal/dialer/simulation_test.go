@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/internal/dialer"
+	"parley/internal/promise"
 )
 
 // world is a dialer's surroundings in virtual time: it keeps what a database would,
@@ -178,10 +179,7 @@ func newWorld(count int) *world {
 
 func TestPromiseG2RetriesExactlyAsSet(t *testing.T) {
 	t.Parallel()
-	count := 1_000
-	if fullPromises() {
-		count = 10_000
-	}
+	count := promise.Figure(1_000, 10_000)
 	w := newWorld(count)
 	end := w.now.AddDate(0, 0, 30)
 	for next := w.now; !next.IsZero() && next.Before(end); next = w.tick(t) {

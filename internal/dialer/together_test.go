@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/dialer"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -134,10 +135,7 @@ func TestPromiseQ5SmallCampaignsAreNotStarved(t *testing.T) {
 func TestEverythingAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		s := newSite(t, db)
-		rounds := 20
-		if fullPromises() {
-			rounds = 400
-		}
+		rounds := promise.Figure(20, 400)
 		var campaigns []*parley.Campaign
 		for i := range 3 {
 			c := s.campaign(parley.Input{"max_calls_in_parallel": 10, "max_retries": 1, "retry_interval": 60, "mark_complete_when_no_leads": false})

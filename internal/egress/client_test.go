@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 )
 
 // TestPromiseE2FailuresTellNothingInternal: blocked, refused, silent and unknown
@@ -43,7 +44,7 @@ func TestPromiseE2FailuresTellNothingInternal(t *testing.T) { // alone: it measu
 	}
 	var wait sync.WaitGroup
 	for name, target := range targets {
-		for range trials(2, 20) {
+		for range promise.Figure(2, 20) {
 			wait.Go(func() {
 				e := run(t, c, aTool("GET", "http://"+target+"/"), nil)
 				a := c.Deliver(context.Background(), Delivery{ID: "msg_1", URL: "http://" + target + "/", Body: []byte("{}"), Secrets: []string{NewSecret()}})
@@ -222,7 +223,7 @@ func TestCancelling(t *testing.T) {
 // memory, and no redirect is followed.
 func TestPromiseW6Bounded(t *testing.T) { // alone: it measures memory
 	c := home(t)
-	c.deliver = time.Duration(trials(1, 15)) * time.Second
+	c.deliver = time.Duration(promise.Figure(1, 15)) * time.Second
 	deliver := func(url string) Attempt {
 		return c.Deliver(t.Context(), Delivery{ID: "msg_1", URL: url, Body: []byte("{}"), Secrets: []string{NewSecret()}})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -54,7 +55,7 @@ func TestPromiseW2NothingIsLost(t *testing.T) {
 		for range 10 {
 			assistants = append(assistants, o.assistant(serve(t, fails)))
 		}
-		events := trials(100, 1000)
+		events := promise.Figure(100, 1000)
 		for i := range events {
 			a := assistants[i%len(assistants)]
 			o.ends(o.call(a), a)

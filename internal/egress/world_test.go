@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -21,22 +20,15 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(storetest.M{M: m}) }
 
-// trials is how often a random test tries: the promise's figure with make promises.
-func trials(short, full int) int {
-	if os.Getenv("PARLEY_PROMISES") == "full" {
-		return full
-	}
-	return short
-}
-
 // prompt is how long a request with a limit of a second may take. On a busy machine it
 // only tells a limit from none.
-var prompt = time.Duration(trials(10_000, 1250)) * time.Millisecond
+var prompt = time.Duration(promise.Figure(10_000, 1250)) * time.Millisecond
 
 // home is a client that may reach this machine by 127.0.0.1 alone.
 func home(t testing.TB) *Client {

@@ -17,20 +17,10 @@ import (
 
 	"parley"
 	"parley/internal/jobs"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
-
-// full is whether the promises are held to their full figures.
-func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
-
-// figure is a promise's figure, or a smaller one for a quick run.
-func figure(quick, promised int) int {
-	if full() {
-		return promised
-	}
-	return quick
-}
 
 // TestMain also is the main of the processes that tests start and kill.
 func TestMain(m *testing.M) {
@@ -53,7 +43,7 @@ func openAsProcess() (*store.DB, error) {
 
 // open makes a queue: with the real pace when the promises are held in full.
 func open(db *store.DB, w jobs.Work) (*jobs.Queue, error) {
-	if full() {
+	if promise.Full() {
 		return jobs.New(db, quiet, w)
 	}
 	return jobs.Quick(db, quiet, w)

@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/internal/jobs"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -45,7 +46,7 @@ func writesUnderKills(t *testing.T, db *store.DB, kills, writes int) (acknowledg
 // A call and the job that places it are committed together, or neither is.
 func TestPromiseQ1StateAndJobCommitTogether(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		acknowledged := writesUnderKills(t, db, figure(4, 200), figure(60, 10_000))
+		acknowledged := writesUnderKills(t, db, promise.Figure(4, 200), promise.Figure(60, 10_000))
 		calls, queued := ids(t, db.SQL(), "SELECT id FROM calls ORDER BY id"), ids(t, db.SQL(), jobRows(db))
 		require.GreaterOrEqual(t, len(calls), len(acknowledged))
 		require.Equal(t, calls, queued, "every row has one job, every job one row")
@@ -77,7 +78,7 @@ func ids(t *testing.T, db *sql.DB, query string) (all []parley.ID) {
 // What was acknowledged is there after the process was killed.
 func TestPromiseQ9AcknowledgedWritesSurvive(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
-		acknowledged := writesUnderKills(t, db, figure(3, 50), figure(60, 10_000))
+		acknowledged := writesUnderKills(t, db, promise.Figure(3, 50), promise.Figure(60, 10_000))
 		there := ids(t, db.SQL(), "SELECT id FROM calls ORDER BY id")
 		for _, id := range acknowledged {
 			_, found := slices.BinarySearch(there, id)
@@ -100,7 +101,7 @@ func TestPromiseQ9AcknowledgedWritesSurvive(t *testing.T) {
 func TestPromiseQ2EffectsComeOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		const workers = 3 * 20 // of all processes
-		n, kills := figure(300, 10_000), figure(3, 20)
+		n, kills := promise.Figure(300, 10_000), promise.Figure(3, 20)
 		user := furnish(t, db)
 		_, err := db.SQL().Exec("CREATE TABLE executions (call_id BIGINT NOT NULL)")
 		require.NoError(t, err)
@@ -124,7 +125,7 @@ func TestPromiseQ2EffectsComeOnce(t *testing.T) {
 		require.Equal(t, parley.Money(n), load.Spent, "each effect once")
 		require.Equal(t, int64(n), number(t, db, "SELECT COUNT(DISTINCT call_id) FROM executions"))
 		extra := number(t, db, "SELECT COUNT(*) FROM executions") - int64(n)
-		if full() { // the lease of a quick run is so short that a busy machine looks dead
+		if promise.Full() { // the lease of a quick run is so short that a busy machine looks dead
 			require.LessOrEqual(t, extra, int64(kills*workers))
 		}
 		t.Logf("%d jobs, %d kills: %d were run more than once", n, kills, extra)
@@ -181,7 +182,7 @@ func TestPromiseQ3CrashedWorkReturns(t *testing.T) {
 		t.Cleanup(func() { require.NoError(t, q.Stop(context.Background())) })
 		p.kill()
 		died := time.Now()
-		limit := time.Duration(figure(10, 20)) * time.Second // a busy machine may be slow to look; the quick lease is 1.5 s
+		limit := time.Duration(promise.Figure(10, 20)) * time.Second // a busy machine may be slow to look; the quick lease is 1.5 s
 		select {
 		case again := <-ran:
 			require.Equal(t, id, again)
@@ -229,7 +230,7 @@ func TestPromiseQ5ABigTenantDoesNotStarveASmallOne(t *testing.T) {
 			return err
 		}})
 		require.NoError(t, err)
-		for range figure(6, 100) {
+		for range promise.Figure(6, 100) {
 			require.NoError(t, db.Tenant(big.ID).Tx(t.Context(), func(tx *store.Tenant) error { return dialMany(t.Context(), tx, q, 100) }))
 		}
 		require.NoError(t, q.Start(t.Context()))
@@ -269,10 +270,7 @@ func TestPromiseQ6APoisonJobIsContained(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		user := furnish(t, db)
 		var poison, tries, died atomic.Int64
-		latest := 10 * time.Second // on a busy machine
-		if full() {
-			latest = time.Second
-		}
+		latest := promise.Figure(10*time.Second, time.Second) // a busy machine is late
 		var cured atomic.Bool
 		ran := make(chan parley.ID, 100)
 		q, err := jobs.Quick(db, quiet, jobs.Work{Dial: func(_ context.Context, id parley.ID) error {
@@ -348,7 +346,7 @@ func TestLaterIsNoFailure(t *testing.T) {
 // How many jobs a second are worked on with a backlog, and how soon a job is picked up
 // without one.
 func TestPromiseQ4EnoughSpeed(t *testing.T) {
-	if !full() {
+	if !promise.Full() {
 		t.Skip("measures for a minute; make promises runs it")
 	}
 	for name, o := range map[string]func(testing.TB) store.Options{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {

@@ -17,8 +17,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
-
 func loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
 // testEngine has a port range of its own, for tests run beside each other.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/internal/audio"
+	"parley/internal/promise"
 )
 
 func validPacket(payloadType uint8, payload []byte) []byte {
@@ -110,10 +111,7 @@ func FuzzEvents(f *testing.F) {
 // TestPromiseT9GarbageNeverHurts floods a call's ports with junk, from strangers and
 // from its own peer, while it talks.
 func TestPromiseT9GarbageNeverHurts(t *testing.T) {
-	length := time.Second
-	if full() {
-		length = 10 * time.Second
-	}
+	length := promise.Figure(time.Second, 10*time.Second)
 	ea, eb := testEngine(t, Config{}), testEngine(t, Config{})
 	c := connect(t, ea, eb, loopback(), Params{Codec: PCMU, EventType: 101}, 500, 900)
 	eventually(t, "sound", c.tapeA.hears(900, 100*time.Millisecond))

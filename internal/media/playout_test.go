@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/internal/audio"
+	"parley/internal/promise"
 )
 
 // delivery is a packet and when it arrives.
@@ -83,10 +84,7 @@ func requireToneInEachSecond(t *testing.T, x []int16, hertz float64) {
 func TestPromiseT11BadNetworksAreSurvived(t *testing.T) {
 	t.Parallel()
 	const length, hertz = 60 * time.Second, 440.0
-	seeds := uint64(3)
-	if full() {
-		seeds = 50
-	}
+	seeds := promise.Figure[uint64](3, 50)
 	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 11))
 		var stream []delivery

@@ -13,16 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley/internal/audio"
+	"parley/internal/promise"
 )
 
 // TestPromiseT10SteadyAudio: 50 calls, each with tones of its own in both
 // directions: each hears its own and no other, and nothing is lost.
 func TestPromiseT10SteadyAudio(t *testing.T) {
 	const calls = 50
-	length := 3 * time.Second
-	if full() {
-		length = time.Minute
-	}
+	length := promise.Figure(3*time.Second, time.Minute)
 	ea, eb := testEngine(t, Config{}), testEngine(t, Config{})
 	hertz := func(i int) float64 { return 300 + 60*float64(i) }
 	all := make([]*call, calls)
@@ -51,7 +49,7 @@ func TestPromiseT10SteadyAudio(t *testing.T) {
 			require.Zero(t, s.Stats().Unsent)
 		}
 	}
-	if full() {
+	if promise.Full() {
 		require.LessOrEqual(t, late.P99, 5*time.Millisecond)
 		require.LessOrEqual(t, drift.Abs(), 20*time.Millisecond)
 	}
@@ -63,7 +61,7 @@ func requireOwnTone(t *testing.T, x []int16, own float64, hertz func(int) float6
 	t.Helper()
 	require.GreaterOrEqual(t, len(x), 8000)
 	enough, others := 0.8, 0.05
-	if !full() {
+	if !promise.Full() {
 		x, enough, others = x[len(x)-8000:], 0.2, 0.1
 	}
 	for ; len(x) >= 8000; x = x[8000:] {
@@ -166,10 +164,7 @@ func TestPromiseT12OldPacketsNeverEnterANewCall(t *testing.T) {
 // TestPromiseS6RTPCannotBeBledOrInjected: an attacker sprays the port before and
 // after the peer is heard.
 func TestPromiseS6RTPCannotBeBledOrInjected(t *testing.T) {
-	length := time.Second
-	if full() {
-		length = 10 * time.Second
-	}
+	length := promise.Figure(time.Second, 10*time.Second)
 	e := testEngine(t, Config{})
 	s := open(t, e, loopback())
 	victim, attacker := newPeer(t, loopback(), 500), newPeer(t, netip.AddrFrom4([4]byte{127, 0, 0, 66}), 1500)

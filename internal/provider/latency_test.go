@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"parley/internal/audio"
 	"parley/internal/converse"
+	"parley/internal/promise"
 	"parley/internal/provider/anthropic"
 	"parley/internal/provider/assemblyai"
 	"parley/internal/provider/cartesia"
@@ -35,11 +35,7 @@ type client func(ctx context.Context, first func()) error
 
 // The services answer at once, so all of the time is ours and the loopback's.
 func TestTheClientsAddAlmostNothing(t *testing.T) {
-	full := os.Getenv("PARLEY_PROMISES") == "full"
-	turns := 60
-	if full {
-		turns = 1000
-	}
+	turns := promise.Figure(60, 1000)
 	for _, c := range []struct {
 		name string
 		ask  client
@@ -68,7 +64,7 @@ func TestTheClientsAddAlmostNothing(t *testing.T) {
 		median, p95 := times[len(times)/2], times[len(times)*95/100]
 		t.Logf("%-22s first byte: median %v, p95 %v", c.name, median.Round(time.Microsecond), p95.Round(time.Microsecond))
 		require.Less(t, median, 4*goal, "%s: even on a busy machine and under the race detector", c.name)
-		if full {
+		if promise.Full() {
 			require.Less(t, p95, goal, c.name)
 		}
 	}

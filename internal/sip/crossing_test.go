@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,22 +15,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 )
-
-// full says that the promises' own figures are wanted and not a quick sample.
-func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
-
-func sample(small, all int) int {
-	if full() {
-		return all
-	}
-	return small
-}
 
 // TestPromiseT3 forces crossings: CANCEL with 200, BYE with BYE, offer with offer.
 func TestPromiseT3(t *testing.T) {
 	t.Parallel()
-	n := sample(60, 500)
+	n := promise.Figure(60, 500)
 	calls := make(chan *Call, n)
 	b := callee(t, quick(), func(_ context.Context, in *Incoming) {
 		_ = in.Ring()
@@ -44,7 +34,7 @@ func TestPromiseT3(t *testing.T) {
 	})
 	a := start(t, quick())
 	var all sync.WaitGroup
-	slots := make(chan struct{}, sample(6, 20))
+	slots := make(chan struct{}, promise.Figure(6, 20))
 	for i := range n {
 		slots <- struct{}{}
 		all.Go(func() {
@@ -189,7 +179,7 @@ func (c *ackCount) total() (answers, acks int) {
 // because each side names its proxy as its own address.
 func TestPromiseT2(t *testing.T) {
 	t.Parallel()
-	n := sample(40, 200)
+	n := promise.Figure(40, 200)
 	var mu sync.Mutex
 	rows := map[string]int{}
 	calls := make(chan *Call, n)
@@ -209,7 +199,7 @@ func TestPromiseT2(t *testing.T) {
 	toB.to.Store(&atB)
 	trunk := parley.Trunk{ID: 1, Address: toB.in.LocalAddr().String(), Transport: "udp"}
 	var all sync.WaitGroup
-	slots := make(chan struct{}, sample(6, 20))
+	slots := make(chan struct{}, promise.Figure(6, 20))
 	began := time.Now()
 	for range n {
 		slots <- struct{}{}
@@ -240,7 +230,7 @@ func TestPromiseT2(t *testing.T) {
 		require.Equal(t, 1, count, id)
 	}
 	answers, sent := acks.total()
-	if full() { // among 40 calls there may be none
+	if promise.Full() { // among 40 calls there may be none
 		require.Greater(t, answers, n, "some 2xx came again")
 	}
 	t.Logf("%d calls in %v: %d answers came, %d ACKs were sent", n, time.Since(began), answers, sent)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/sip/siptest"
 )
 
@@ -138,7 +139,7 @@ func TestWeCallSipp(t *testing.T) {
 // TestPromiseT1 has sipp place calls at us: 1,000 at 50 a second for the promise.
 func TestPromiseT1(t *testing.T) {
 	t.Parallel()
-	n := sample(50, 1000)
+	n := promise.Figure(50, 1000)
 	var terminal atomic.Int64
 	b := callee(t, quick(), func(_ context.Context, in *Incoming) {
 		_ = in.Ring()
@@ -152,7 +153,7 @@ func TestPromiseT1(t *testing.T) {
 	require.NotEmpty(t, times)
 	p99 := times[len(times)*99/100]
 	t.Logf("%d calls, INVITE to 200: p50 %s, p99 %s, max %s", n, times[len(times)/2], p99, times[len(times)-1])
-	if full() {
+	if promise.Full() {
 		require.LessOrEqual(t, p99, 100*time.Millisecond)
 	}
 }
@@ -160,7 +161,7 @@ func TestPromiseT1(t *testing.T) {
 // TestSetUpRate is the set-up rate a node must bear: 200 calls a second, none failed.
 func TestSetUpRate(t *testing.T) {
 	t.Parallel()
-	if !full() {
+	if !promise.Full() {
 		t.Skip("runs with PARLEY_PROMISES=full")
 	}
 	b := callee(t, quick(), answering(nil, Hooks{}))

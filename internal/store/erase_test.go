@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
@@ -145,10 +146,7 @@ func TestPromiseG10ErasedNumberIsNowhere(t *testing.T) {
 func TestPromiseG10Retention(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, db *store.DB) {
 		ctx := t.Context()
-		due := 1200
-		if full() {
-			due = 10_000
-		}
+		due := promise.Figure(1200, 10_000)
 		user, _ := storetest.User(t, db, "a@example.com")
 		tenant, recordings := db.Tenant(user.ID), store.Recordings(t.TempDir())
 		a := storetest.Assistant("Caller")

@@ -17,12 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"parley"
+	"parley/internal/promise"
 	"parley/internal/store"
 	"parley/internal/store/storetest"
 )
-
-// full is whether the promises are held to their full figures.
-func full() bool { return os.Getenv("PARLEY_PROMISES") == "full" }
 
 // Several servers meet an empty database: each step is applied once, and all of
 // them find the schema complete when they return.
@@ -93,10 +91,7 @@ func TestPromiseL1KeysRotate(t *testing.T) {
 		serving := reopen(t, prepared, mustKeys(t, path)) // another process with the same file
 		user, _ := storetest.User(t, db, "a@example.com")
 		tenant := db.Tenant(user.ID)
-		rows := 300
-		if full() {
-			rows = 10_000
-		}
+		rows := promise.Figure(300, 10_000)
 		require.NoError(t, tenant.Tx(t.Context(), func(tx *store.Tenant) error {
 			for i := range rows {
 				tool := &parley.Tool{Name: "t", Method: "GET", Headers: []parley.Header{{Name: "K", Value: fmt.Sprint("secret ", i)}}, Schema: []parley.Param{}}
@@ -112,7 +107,7 @@ func TestPromiseL1KeysRotate(t *testing.T) {
 		done, err := db.System().Reseal(t.Context(), nil)
 		require.NoError(t, err)
 		require.Equal(t, rows+1, done)
-		if took := time.Since(start); full() {
+		if took := time.Since(start); promise.Full() {
 			require.Less(t, took, 10*time.Second)
 		}
 		done, err = db.System().Reseal(t.Context(), nil)

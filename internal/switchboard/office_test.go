@@ -225,7 +225,7 @@ func (o *office) counted(name string, labels map[string]string) (sum int) {
 				}
 			}
 			if fits == len(labels) {
-				sum += int(m.GetCounter().GetValue() + m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount())
+				sum += int(m.GetCounter().GetValue()+m.GetGauge().GetValue()) + int(m.GetHistogram().GetSampleCount())
 			}
 		}
 	}

@@ -18,16 +18,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"parley/internal/promise"
 	"parley/internal/sip"
 )
-
-// sample is the size of a promise: its own figure, or a quick look.
-func sample(small, all int) int {
-	if os.Getenv("PARLEY_PROMISES") == "full" {
-		return all
-	}
-	return small
-}
 
 // sockets are those of the process.
 func sockets(t *testing.T) (n int) {
@@ -45,7 +38,7 @@ func sockets(t *testing.T) (n int) {
 // TestPromiseT4CallsLeaveNothing: of 1,000 calls with media 30 % are cut at a random
 // state, by either side or both, and nothing of them is left.
 func TestPromiseT4CallsLeaveNothing(t *testing.T) {
-	n := sample(100, 1000)
+	n := promise.Figure(100, 1000)
 	var answered sync.WaitGroup // calls that the other side still holds
 	var fates atomic.Int64
 	b := newStation(t, "udp", nil, func(b *station, ctx context.Context, in *sip.Incoming) {
@@ -149,7 +142,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 			if assert.ErrorAs(t, err, &failure) && assert.Equal(t, 503, failure.Status) {
 				refused.Add(1)
 			}
-			assert.Less(t, time.Since(began), time.Duration(sample(2000, 200))*time.Millisecond)
+			assert.Less(t, time.Since(began), time.Duration(promise.Figure(2000, 200))*time.Millisecond)
 		})
 		<-tick.C
 	}
@@ -169,7 +162,7 @@ func TestPromiseT6OverloadIsRefused(t *testing.T) {
 // ports of SIP and of media, beside a call that runs: it loses nothing, and the process
 // does not grow.
 func TestPromiseT9GarbageBesideACall(t *testing.T) {
-	length := time.Duration(sample(1, 10)) * time.Second
+	length := time.Duration(promise.Figure(1, 10)) * time.Second
 	a, b := newStation(t, "udp", nil, nil), newStation(t, "udp", nil, nil)
 	ours := a.dial(b.trunk())
 	theirs := get(t, b.talks, "call")

@@ -62,19 +62,36 @@ func onThisMachine(postgres string) error {
 
 // Run measures every database it was given and prints what it found.
 func (b *benchAPICmd) Run(ctx context.Context, c console) error {
-	measured := []*findings{}
-	for _, kind := range benchDatabases(b.Postgres) {
-		found, err := b.measure(ctx, kind, progress{c.err, kind.name})
-		fmt.Fprintln(c.err)
-		if ctx.Err() != nil {
-			return errors.New("the bench was cancelled; what it made has been removed")
-		}
+	measured, err := onEach(ctx, c, b.Postgres, b.measure)
+	if err != nil {
+		return err
+	}
+	return b.report(c, measured)
+}
+
+// onEach measures on every database that a bench was given.
+func onEach[T any](ctx context.Context, c console, postgres string, measure func(context.Context, benchDatabase, progress) (T, error)) (measured []T, err error) {
+	for _, kind := range benchDatabases(postgres) {
+		found, err := measuring(ctx, c, kind.name, func(p progress) (T, error) { return measure(ctx, kind, p) })
 		if err != nil {
-			return fmt.Errorf("%s: %w", kind.name, err)
+			return nil, err
 		}
 		measured = append(measured, found)
 	}
-	return b.report(c, measured)
+	return measured, nil
+}
+
+// measuring measures one thing, with its progress on a line of its own.
+func measuring[T any](ctx context.Context, c console, what string, measure func(progress) (T, error)) (found T, err error) {
+	found, err = measure(progress{c.err, what})
+	fmt.Fprintln(c.err)
+	if ctx.Err() != nil {
+		return found, errors.New("the bench was cancelled; what it made has been removed")
+	}
+	if err != nil {
+		return found, fmt.Errorf("%s: %w", what, err)
+	}
+	return found, nil
 }
 
 // benchDatabase is a kind of database to measure; its address is empty for SQLite.

@@ -75,14 +75,11 @@ func (b *benchCallsCmd) Run(ctx context.Context, c console) error {
 		if b.Only != "both" && b.Only != kind.name {
 			continue
 		}
-		p := progress{c.err, kind.title}
-		findings, err := b.measure(ctx, kind.open, kind.name == "conversations", p)
-		fmt.Fprintln(c.err)
-		if ctx.Err() != nil {
-			return errors.New("the bench was cancelled; what it made has been removed")
-		}
+		findings, err := measuring(ctx, c, kind.title, func(p progress) ([]callsFinding, error) {
+			return b.measure(ctx, kind.open, kind.name == "conversations", p)
+		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", kind.title, err)
+			return err
 		}
 		found[kind.title] = findings
 	}

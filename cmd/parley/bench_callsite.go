@@ -23,7 +23,7 @@ import (
 
 // callSite is a whole Parley in this process, and the people it calls in another.
 type callSite struct {
-	dir       string
+	ground
 	server    *server
 	token     string
 	assistant parley.ID
@@ -42,7 +42,7 @@ func openCallSite(ctx context.Context, calls int) (s *callSite, err error) {
 			s = nil
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+	if _, err = s.take(ctx, benchDatabase{name: "SQLite"}); err != nil {
 		return s, err
 	}
 	if s.peer, err = startPeopleProcess(); err != nil {
@@ -74,10 +74,7 @@ func (s *callSite) close() (err error) {
 	if s.peer != nil {
 		err = errors.Join(err, s.peer.close())
 	}
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return err
+	return errors.Join(err, s.leave())
 }
 
 func (s *callSite) media() *media.Engine { return s.server.exchange.media }

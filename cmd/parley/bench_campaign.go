@@ -50,15 +50,11 @@ type campaignFindings struct {
 func (b *benchCampaignCmd) Run(ctx context.Context, c console) error {
 	c.printf("Parley %s, %s on %d cores; load of the machine at the start: %s.\n\n", version, runtime.Version(), runtime.GOMAXPROCS(0), machineLoad())
 	rows := [][]string{{"DATABASE", "IMPORT LEADS/S", fmt.Sprintf("%d LEADS", b.Rows), fmt.Sprintf("TICK, %d LEADS", b.Short), fmt.Sprintf("TICK, %d LEADS", b.Rows), "RATIO", "CALLS BEGUN/S"}}
-	for _, kind := range benchDatabases(b.Postgres) {
-		found, err := b.measure(ctx, kind, progress{c.err, kind.name})
-		fmt.Fprintln(c.err)
-		if ctx.Err() != nil {
-			return errors.New("the bench was cancelled; what it made has been removed")
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.name, err)
-		}
+	measured, err := onEach(ctx, c, b.Postgres, b.measure)
+	if err != nil {
+		return err
+	}
+	for _, found := range measured {
 		short, long := percentile(found.short, 0.5), percentile(found.long, 0.5)
 		rows = append(rows, []string{found.database, fmt.Sprintf("%.0f", float64(b.Rows)/found.imported.Seconds()), found.imported.Round(100 * time.Millisecond).String(),
 			millis(short), millis(long), fmt.Sprintf("%.2f", float64(long)/float64(short)), fmt.Sprintf("%.0f", found.perSecond)})
@@ -121,12 +117,11 @@ func (b *benchCampaignCmd) measure(ctx context.Context, kind benchDatabase, p pr
 // field is a database with one campaign and a dialer, without a telephone: calls are begun,
 // and are over when the next tick comes.
 type field struct {
-	dir        string
-	dropSchema func() error // nil for SQLite
-	db         *store.DB
-	dialer     *dialer.Dialer
-	tenant     *store.Tenant
-	campaign   *parley.Campaign
+	ground
+	db       *store.DB
+	dialer   *dialer.Dialer
+	tenant   *store.Tenant
+	campaign *parley.Campaign
 }
 
 func openField(ctx context.Context, kind benchDatabase) (f *field, err error) {
@@ -136,16 +131,11 @@ func openField(ctx context.Context, kind benchDatabase) (f *field, err error) {
 			err = errors.Join(err, f.close())
 		}
 	}()
-	if f.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+	database, err := f.take(ctx, kind)
+	if err != nil {
 		return f, err
 	}
-	config := &Config{Data: f.dir}
-	if kind.address != "" {
-		if config.DB, f.dropSchema, err = makeSchema(ctx, kind.address); err != nil {
-			return f, err
-		}
-	}
-	if f.db, err = config.openDB(ctx); err != nil {
+	if f.db, err = (&Config{Data: f.dir, DB: database}).openDB(ctx); err != nil {
 		return f, err
 	}
 	log := slog.New(slog.DiscardHandler)
@@ -246,11 +236,5 @@ func (f *field) close() (err error) {
 	if f.db != nil {
 		err = f.db.Close()
 	}
-	if f.dropSchema != nil {
-		err = errors.Join(err, f.dropSchema())
-	}
-	if f.dir != "" {
-		err = errors.Join(err, os.RemoveAll(f.dir))
-	}
-	return err
+	return errors.Join(err, f.leave())
 }

@@ -187,7 +187,7 @@ func (c *benchClient) run(ctx context.Context, first, end time.Time, every time.
 	stop := context.AfterFunc(ctx, func() { c.conn.Close() })
 	defer stop()
 	for due := first; ; due = due.Add(every) {
-		if every > 0 && !waitUntil(ctx, due) {
+		if every > 0 && rest(ctx, time.Until(due)) != nil {
 			return ctx.Err()
 		}
 		start := time.Now()
@@ -199,17 +199,6 @@ func (c *benchClient) run(ctx context.Context, first, end time.Time, every time.
 		if !now.Before(end) || due.Add(every).After(end) {
 			return nil
 		}
-	}
-}
-
-func waitUntil(ctx context.Context, due time.Time) bool {
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -27,8 +27,7 @@ const shortList = 100
 // site is a whole Parley with its own fresh database, and a bare handler on the
 // same connections.
 type site struct {
-	dir        string
-	dropSchema func() error // nil for SQLite
+	ground
 	server     *server
 	bare       *bareServer
 	token      string
@@ -46,17 +45,14 @@ func openSite(ctx context.Context, kind benchDatabase, rows int, p progress) (s 
 			s = nil
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
+	database, err := s.take(ctx, kind)
+	if err != nil {
 		return s, err
 	}
 	config := benchConfig(s.dir, s.token)
+	config.DB = database
 	if err = config.Telephony.validate(); err != nil {
 		return s, err
-	}
-	if kind.address != "" {
-		if config.DB, s.dropSchema, err = makeSchema(ctx, kind.address); err != nil {
-			return s, err
-		}
 	}
 	p.stepf("starting")
 	if err = ctx.Err(); err != nil {
@@ -85,16 +81,37 @@ func (s *site) close() (err error) {
 	if s.server != nil {
 		err = errors.Join(err, s.server.stop())
 	}
-	if s.dropSchema != nil {
-		err = errors.Join(err, s.dropSchema())
-	}
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return err
+	return errors.Join(err, s.leave())
 }
 
 func (s *site) parley() string { return s.server.listener.Addr().String() }
+
+// ground is what a bench stands on while it lasts: a folder of its own, and a schema where
+// PostgreSQL is measured.
+type ground struct {
+	dir        string
+	dropSchema func() error // nil for SQLite
+}
+
+// take makes both and returns the database's address, empty for SQLite.
+func (g *ground) take(ctx context.Context, kind benchDatabase) (database string, err error) {
+	if g.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil || kind.address == "" {
+		return "", err
+	}
+	database, g.dropSchema, err = makeSchema(ctx, kind.address)
+	return database, err
+}
+
+// leave removes both.
+func (g *ground) leave() (err error) {
+	if g.dropSchema != nil {
+		err = g.dropSchema()
+	}
+	if g.dir != "" {
+		err = errors.Join(err, os.RemoveAll(g.dir))
+	}
+	return err
+}
 
 // makeSchema gives a site a schema of its own in the operator's database.
 func makeSchema(ctx context.Context, address string) (withSchema string, drop func() error, err error) {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -52,17 +51,9 @@ type hookFindings struct {
 
 // Run measures every database it was given and prints what it found.
 func (b *benchWebhooksCmd) Run(ctx context.Context, c console) error {
-	measured := []*hookFindings{}
-	for _, kind := range benchDatabases(b.Postgres) {
-		found, err := b.measure(ctx, kind, progress{c.err, kind.name})
-		fmt.Fprintln(c.err)
-		if ctx.Err() != nil {
-			return errors.New("the bench was cancelled; what it made has been removed")
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.name, err)
-		}
-		measured = append(measured, found)
+	measured, err := onEach(ctx, c, b.Postgres, b.measure)
+	if err != nil {
+		return err
 	}
 	c.printf("Parley %s, %s on %d cores; %d rounds of %d messages for %d receivers over 127.0.0.1.\n\n%s\n\n",
 		version, runtime.Version(), runtime.GOMAXPROCS(0), b.Rounds, b.Messages, b.Receivers, bareHooksDo)
@@ -124,8 +115,7 @@ const bareWorkers = 100
 
 // hookSite is a whole Parley with its own fresh database, and receivers.
 type hookSite struct {
-	dir        string
-	dropSchema func() error // nil for SQLite
+	ground
 	server     *server
 	inbox      *inbox
 	assistants []*parley.Assistant  // one for each receiver
@@ -180,29 +170,27 @@ func openHookSite(ctx context.Context, kind benchDatabase, receivers int, p prog
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
+			s = nil
 		}
 	}()
 	if s.inbox, err = openInbox(ctx, receivers); err != nil {
-		return nil, err
+		return s, err
 	}
-	if s.dir, err = os.MkdirTemp("", "parley-bench-"); err != nil {
-		return nil, err
+	database, err := s.take(ctx, kind)
+	if err != nil {
+		return s, err
 	}
 	config := benchConfig(s.dir, parley.NewSecret())
+	config.DB = database
 	if config.allowed, err = egress.ParseAllowed([]string{"127.0.0.1"}); err != nil {
-		return nil, err
+		return s, err
 	}
 	if err = config.Telephony.validate(); err != nil {
-		return nil, err
-	}
-	if kind.address != "" {
-		if config.DB, s.dropSchema, err = makeSchema(ctx, kind.address); err != nil {
-			return nil, err
-		}
+		return s, err
 	}
 	p.stepf("starting")
 	if s.server, err = start(ctx, config, console{io.Discard, io.Discard}); err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, s.furnish(ctx)
 }
@@ -235,13 +223,7 @@ func (s *hookSite) close() (err error) {
 			err = errors.Join(err, server.Close())
 		}
 	}
-	if s.dropSchema != nil {
-		err = errors.Join(err, s.dropSchema())
-	}
-	if s.dir != "" {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return err
+	return errors.Join(err, s.leave())
 }
 
 // feed ends calls, so many in a transaction and every so often, and waits until the end
@@ -250,8 +232,8 @@ func (s *hookSite) feed(ctx context.Context, messages, batch int, every time.Dur
 	s.made = map[string]time.Time{}
 	began := time.Now()
 	for n := 0; n < messages; n += batch {
-		if !waitUntil(ctx, began.Add(time.Duration(n)*every)) {
-			return ctx.Err()
+		if err := rest(ctx, time.Until(began.Add(time.Duration(n)*every))); err != nil {
+			return err
 		}
 		var ids []parley.ID
 		err := s.server.db.System().Tx(ctx, func(tx *store.System) error {
@@ -313,8 +295,8 @@ func (s *hookSite) settle(ctx context.Context) error {
 		case time.Now().After(limit):
 			return fmt.Errorf("%d messages were not delivered within five minutes", left)
 		}
-		if !waitUntil(ctx, time.Now().Add(20*time.Millisecond)) {
-			return ctx.Err()
+		if err := rest(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,4 +30,14 @@ func TestBenchWebhooksIsBounded(t *testing.T) {
 		require.Error(t, b.Validate())
 	}
 	require.NoError(t, (&benchWebhooksCmd{Messages: 1, Rounds: 1, Receivers: 1, Rate: 1}).Validate())
+}
+
+// A database that cannot be reached is an error, and nothing stays of what was begun.
+func TestBenchWebhooksWithoutItsDatabase(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	s, err := openHookSite(t.Context(), benchDatabase{"PostgreSQL", "postgres://nobody@127.0.0.1:1/nothing?connect_timeout=5"}, 2, progress{io.Discard, ""})
+	require.Error(t, err)
+	require.Nil(t, s)
+	leftNothing(t, temporary)
 }

@@ -85,10 +85,12 @@ var usual = pace{beat: 5 * time.Second, silence: 15 * time.Second, watch: time.S
 const (
 	// tidyEvery is how often the database is tidied.
 	tidyEvery = time.Hour
-	// pollEvery is how often a node looks into each queue: so soon after it was asked for a
-	// call is placed and a webhook sent, also when another process asked. A look costs
-	// SQLite a millisecond, most of it to compile the query.
-	pollEvery = 125 * time.Millisecond
+	// dialEvery is how often a node looks for calls to place: one is placed so soon after
+	// it was asked for, also when another process asked.
+	dialEvery = 100 * time.Millisecond
+	// pollEvery is how often it looks for other jobs. A look costs SQLite a millisecond,
+	// most of it to compile the query.
+	pollEvery = 250 * time.Millisecond
 	// cooldown is how soon a queue that was found full is looked at again.
 	cooldown = 10 * time.Millisecond
 	// jobLimit bounds a job. All jobs are short; the longest asks a slow model twice.
@@ -118,6 +120,10 @@ func newQueue(db *store.DB, log *slog.Logger, work Work, p pace) (*Queue, error)
 	add(workers, queues, worker[dialling]{do: work.Dial}, dialQueue, 20)
 	add(workers, queues, worker[finishing]{do: work.Finish}, finishQueue, 20)
 	add(workers, queues, worker[delivering]{do: work.Deliver}, deliverQueue, 100)
+	if dial, ok := queues[dialQueue]; ok {
+		dial.FetchPollInterval = dialEvery
+		queues[dialQueue] = dial
+	}
 	config := &river.Config{
 		ID: q.node, Logger: log.WithGroup("jobs"), Queues: queues, Workers: workers,
 		SkipUnknownJobCheck: true, // another node may have who this one has not
